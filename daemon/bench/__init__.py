@@ -1,0 +1,1 @@
+"""Measurements a user can run on their own machine."""

@@ -1,0 +1,1 @@
+"""From a request to the anchored, healed prompt."""

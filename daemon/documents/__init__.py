@@ -1,0 +1,1 @@
+"""Open buffers: positions and encodings."""

@@ -1,0 +1,143 @@
+"""Messages between the daemon and its engine child: length-prefixed MessagePack over a socket pair.
+
+A frame is a 4-byte big-endian length and one tagged struct. Text that may be cut travels as bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import msgspec
+
+from daemon.nouns import EngineProfile, Generation, Limits, Sampling
+
+MAX_FRAME = 64 * 1024 * 1024
+_LENGTH = struct.Struct(">I")
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """Base of all messages."""
+
+
+class Submit(Frame, frozen=True, tag="submit"):
+    """Daemon → engine: evaluate `tokens`, then generate. `suffix` is text after the cursor, for overlap stops."""
+
+    id: str
+    tokens: bytes
+    must: bytes = b""
+    line: str = ""
+    suffix: str = ""
+    above: tuple[str, ...] = ()
+    """The last lines above the cursor's, for repetition stops."""
+    limits: Limits = Limits()
+    sampling: Sampling = Sampling()
+    warm: bool = False
+    background: bool = False
+    """Low priority: aborted as soon as another request arrives."""
+    cache: bool = True
+
+
+class Cancel(Frame, frozen=True, tag="cancel"):
+    """Daemon → engine: stop computing for `id` within one slice. `superseded` only changes the stop reason."""
+
+    id: str
+    superseded: bool = False
+
+
+class Ask(Frame, frozen=True, tag="ask"):
+    """Daemon → engine: send a Report."""
+
+
+class Stop(Frame, frozen=True, tag="stop"):
+    """Daemon → engine: end now."""
+
+
+class Loading(Frame, frozen=True, tag="loading"):
+    """Engine → daemon: progress of loading, 0–1, and the stage in words."""
+
+    share: float
+    stage: str
+
+
+class Ready(Frame, frozen=True, tag="ready"):
+    """Engine → daemon: the model is loaded and measured. `vocabulary` is the path of its exported vocabulary."""
+
+    profile: EngineProfile
+    vocabulary: str
+
+
+class Piece(Frame, frozen=True, tag="piece"):
+    """Engine → daemon: more text of `id`, whole characters, healed bytes removed."""
+
+    id: str
+    text: str
+
+
+class Done(Frame, frozen=True, tag="done"):
+    """Engine → daemon: `id` has ended. `generation.text` is the whole text."""
+
+    id: str
+    generation: Generation
+
+
+class Failed(Frame, frozen=True, tag="failed"):
+    """Engine → daemon: loading failed (`id` empty) or a request failed. `memory` means: retry smaller."""
+
+    id: str = ""
+    message: str
+    remedy: str = ""
+    memory: bool = False
+
+
+class Report(Frame, frozen=True, tag="report"):
+    """Engine → daemon: what is resident and what was done since start; `evaluations` lists nothing of the text."""
+
+    sequences: int
+    cells_used: int
+    cells: int
+    evaluated: int
+    reused: int
+    generated: int
+    decodes: int
+    aborted: int
+    after_slice: int
+    """Evaluations that belonged to an abandoned request later than one slice: must stay 0."""
+    idle_slices: tuple[int, ...] = ()
+    """Per cancelled running request: slices finished between the cancel and the stop (last 1,000)."""
+    rss_bytes: int = 0
+    compute_ms: float = 0.0
+    busy_ms: float = 0.0
+
+
+Message = Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
+
+
+def pack(message: Message) -> bytes:
+    """One frame."""
+    body = _encoder.encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Unpacker:
+    """Bytes in any portion → messages. Raises ValueError on a frame beyond MAX_FRAME or of unknown shape."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Add bytes; yield every message they complete."""
+        self._buffer += data
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            if length > MAX_FRAME:
+                raise ValueError(f"frame of {length} bytes is beyond {MAX_FRAME}")
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                return
+            body = bytes(self._buffer[_LENGTH.size : end])
+            del self._buffer[:end]
+            yield _decoder.decode(body)

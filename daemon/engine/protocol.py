@@ -1,0 +1,58 @@
+"""What the daemon sees of an engine. Implementations: the local child (client.py) and a scripted engine
+for tests, both under the same contract tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from daemon.engine.frames import Report, Submit
+from daemon.nouns import EngineProfile, Generation, Noun
+
+
+class EngineState(Noun, frozen=True):
+    """What the engine is doing and why, for status."""
+
+    phase: str
+    """`starting`, `loading`, `ready`, `restarting`, `failed` or `stopped`."""
+    detail: str = ""
+    share: float = 0.0
+    """Of loading, 0–1."""
+    restarts: int = 0
+    last_failure: str = ""
+    pid: int | None = None
+
+
+class Engine(Protocol):
+    """Submit tokens, stream text, cancel by closing the stream."""
+
+    @property
+    def state(self) -> EngineState:
+        """Now."""
+        ...
+
+    @property
+    def profile(self) -> EngineProfile | None:
+        """None until the first load has finished."""
+        ...
+
+    def stream(self, job: Submit) -> AsyncIterator[str | Generation]:
+        """Yield text as it comes, and last one Generation that holds all of it.
+
+        Closing the iterator, or cancelling the task that reads it, cancels the job. An engine that dies
+        yields a Generation with stop `engine` and a note. Raises daemon.errors.Loading when no model is
+        loaded yet.
+        """
+        ...
+
+    def supersede(self, job_id: str) -> None:
+        """A newer request of the same client took over: end `job_id` with stop `superseded`."""
+        ...
+
+    async def report(self) -> Report | None:
+        """What is resident and what was done; None while the engine is away."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the engine; running streams end with stop `cancelled`."""
+        ...

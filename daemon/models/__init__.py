@@ -1,0 +1,1 @@
+"""Model files: catalogue, pull, verify, fit."""

@@ -1,0 +1,237 @@
+"""The nouns that travel between rooms; each is frozen and made in exactly one module.
+
+    bytes → CompletionRequest → Prompt → Generation → Completion → bytes
+
+Text inside is LF only and free of a byte order mark; the doors translate at both edges.
+Token sequences are little-endian int32 bytes (`array("i")`), so that they cross process borders unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Lines = Literal["auto", "line", "block", "free"]
+"""How much one answer may hold: `line` ends at the first line end, `block` at a dedent, `auto` is `line`
+unless the line opens a block, `free` is ended only by stops and limits."""
+
+StopReason = Literal[
+    "eos",  # the model ended the text (any control token)
+    "word",  # a stop string was found; the text is cut before it
+    "line",  # one line was asked for and is complete
+    "dedent",  # the block ended
+    "overlap",  # the text ran into what already follows the cursor
+    "repeat",  # the text repeats itself or the lines above
+    "limit",  # token limit
+    "time",  # time limit
+    "window",  # no room left in the model's context
+    "warm",  # nothing was to be generated
+    "cancelled",  # client gone
+    "superseded",  # a newer request of the same client took over
+    "engine",  # the engine failed; `note` says how
+]
+
+
+class Noun(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of everything that travels."""
+
+
+class Extra(Noun, frozen=True):
+    """A piece of other text the client offers as context."""
+
+    text: str
+    filename: str = ""
+
+
+class Limits(Noun, frozen=True):
+    """What ends an answer. `milliseconds` counts from submission to the engine."""
+
+    lines: Lines = "auto"
+    tokens: int = 64
+    milliseconds: int | None = None
+    stop: tuple[str, ...] = ()
+    indent: int | None = None
+    """llama-server's `n_indent`: a later line indented less than this many columns ends the text."""
+
+
+class Sampling(Noun, frozen=True):
+    """Temperature 0 is greedy; `seed` makes sampling repeatable."""
+
+    temperature: float = 0.0
+    top_p: float = 0.9
+    top_k: int = 40
+    seed: int = 0
+
+
+class CompletionRequest(Noun, frozen=True):
+    """One question: what belongs between `prefix` and `suffix`? Made by the doors."""
+
+    id: str
+    client: str
+    """Who asks. The newest request of a client supersedes its older ones."""
+    door: str
+    prefix: str
+    suffix: str = ""
+    path: str | None = None
+    language: str | None = None
+    newline: str = "\n"
+    """The file's own line end, restored on the way out."""
+    extras: tuple[Extra, ...] = ()
+    limits: Limits = Limits()
+    sampling: Sampling = Sampling()
+    warm: bool = False
+    """Evaluate the prompt, generate nothing."""
+    anchor_lines: int | None = None
+    """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: the planner decides."""
+    heal: bool = True
+    cache: bool = True
+    """Measurements only: False evaluates the whole prompt anew."""
+
+
+class Segment(Noun, frozen=True):
+    """A run of prompt tokens from one source. The counts of a prompt's segments add up to its length."""
+
+    kind: Literal["scaffold", "repo", "extra", "path", "prefix", "suffix", "middle"]
+    source: str
+    tokens: int
+
+
+class Prompt(Noun, frozen=True):
+    """What the engine evaluates. Made by context/layout.py."""
+
+    tokens: bytes
+    segments: tuple[Segment, ...]
+    must: bytes = b""
+    """Bytes taken off the end for healing; the generation must reproduce them first."""
+    line: str = ""
+    """The cursor's line up to the cursor, for stops that look at indentation and openers."""
+    reason: str = ""
+    """Why the anchor stands where it does."""
+
+
+class Counters(Noun, frozen=True):
+    """Exact work counts of one request; `prompt == reused + evaluated`."""
+
+    prompt: int = 0
+    reused: int = 0
+    evaluated: int = 0
+    generated: int = 0
+    steps: int = 0
+    """Decode calls, prompt slices included."""
+    drafted: int = 0
+    accepted: int = 0
+
+
+class Timings(Noun, frozen=True):
+    """Milliseconds from submission as the engine saw it."""
+
+    queued: float = 0.0
+    prompt: float = 0.0
+    """Prompt evaluation alone."""
+    first: float = 0.0
+    """Until the first token that adds text beyond the cursor."""
+    total: float = 0.0
+    compute: float = 0.0
+    """Time inside llama.cpp."""
+
+
+class Generation(Noun, frozen=True):
+    """What the engine produced, healed bytes already removed. Made by engine/loop.py."""
+
+    text: str
+    stop: StopReason
+    stop_word: str = ""
+    tokens: bytes = b""
+    """All generated ids, healed ones included."""
+    counters: Counters = Counters()
+    timings: Timings = Timings()
+    note: str = ""
+
+
+class Range(Noun, frozen=True):
+    """Character offsets (code points) into the request's whole text, end exclusive."""
+
+    start: int
+    end: int
+
+
+class Completion(Noun, frozen=True):
+    """What an editor may show. Made by polish/emit.py. `text` carries the file's own line ends."""
+
+    id: str
+    text: str
+    replace: Range
+    stop: StopReason
+    stop_word: str = ""
+    note: str = ""
+    raw: str = ""
+    """The generation before polish, LF only."""
+    trims: tuple[str, ...] = ()
+    """Names of the polish rules that changed the text."""
+    counters: Counters = Counters()
+    timings: Timings = Timings()
+    segments: tuple[Segment, ...] = ()
+    reason: str = ""
+
+
+class FimIds(Noun, frozen=True):
+    """Control token ids of fill-in-the-middle; -1 where the model has none."""
+
+    pre: int = -1
+    suf: int = -1
+    mid: int = -1
+    sep: int = -1
+    rep: int = -1
+    pad: int = -1
+
+    @property
+    def usable(self) -> bool:
+        """Whether a prefix, a suffix and a middle marker exist."""
+        return min(self.pre, self.suf, self.mid) >= 0
+
+
+class ModelFacts(Noun, frozen=True):
+    """What the engine read from the loaded GGUF. `trained_context` in tokens."""
+
+    name: str
+    path: str
+    sha256: str
+    architecture: str
+    vocabulary: int
+    trained_context: int
+    bos: int = -1
+    add_bos: bool = False
+    fim: FimIds = FimIds()
+    weights_bytes: int = 0
+
+
+class EngineProfile(Noun, frozen=True):
+    """What evaluation costs on this machine, measured at start; the planner's only source of cost."""
+
+    model: ModelFacts
+    backend: str
+    """CPU, CUDA, Metal, Vulkan, …"""
+    device: str
+    why: str
+    """Why this backend and these sizes, in words."""
+    threads: int
+    context: int
+    """Cells of the KV cache, in tokens."""
+    prefill: tuple[tuple[int, float], ...] = ()
+    """(rows in one batch, milliseconds) for prompt slices."""
+    verify: tuple[tuple[int, float], ...] = ()
+    """(rows with logits, milliseconds): V(k)."""
+    load_ms: float = 0.0
+    kv_bytes: int = 0
+    tick_tokens: int = 64
+    """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
+    kv_type: str = "f16"
+    flash_attention: bool = True
+
+    def prefill_ms(self, tokens: int) -> float:
+        """Estimated milliseconds to evaluate `tokens` prompt tokens in full slices."""
+        if not self.prefill or tokens <= 0:
+            return 0.0
+        rows, ms = max(self.prefill)
+        return tokens * ms / rows

@@ -1,0 +1,1 @@
+"""Counters that say what happened, never what the source said."""

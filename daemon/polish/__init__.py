@@ -1,0 +1,1 @@
+"""Generation → text that an editor may show."""

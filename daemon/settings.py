@@ -1,0 +1,179 @@
+"""One defaulted tree of settings. An unknown key is an error that names it; a project file can only narrow.
+
+Order: defaults here (config/default.toml documents each and is proved equal by a test) → the user's
+config.toml → command-line flags. `.foretype.toml` at a project's root may lower limits and add exclusions.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from daemon import paths
+from daemon.errors import SettingsError
+
+
+T = TypeVar("T", bound="Section")
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of every section: frozen, and unknown keys are refused."""
+
+
+class Server(Section, frozen=True):
+    """Where requests come in."""
+
+    port: int = 8012
+    """Loopback TCP port; 0 lets the system choose."""
+    tcp: bool = True
+    """False leaves only the Unix socket."""
+    token: str = ""
+    """When set, every request must carry `Authorization: Bearer <token>`."""
+    max_body_mb: int = 8
+    max_concurrent: int = 64
+
+
+class Engine(Section, frozen=True):
+    """How llama.cpp is run."""
+
+    model: str = "qwen2.5-coder-0.5b-q4_k_m"
+    """A catalogue name, or a path to a GGUF file."""
+    backend: Literal["auto", "gpu", "cpu"] = "auto"
+    context: int = 8192
+    """Cells of the KV cache, in tokens."""
+    threads: int = 0
+    """0: measured at start."""
+    gpu_layers: int = -1
+    """-1: all that fit."""
+    kv_type: Literal["f16", "q8_0"] = "f16"
+    flash_attention: bool = True
+    slice: int = 0
+    """Prompt tokens per decode call; 0: from the profile, so that one slice stays near `slice_ms`."""
+    slice_ms: int = 100
+    load_timeout_s: int = 300
+
+
+class Context(Section, frozen=True):
+    """What of the document the model sees."""
+
+    anchor_lines: int = 3
+    """Lines above the first edit of a burst where the middle begins."""
+    heal: bool = True
+    prefix_tokens: int = 768
+    suffix_tokens: int = 128
+    extra_tokens: int = 2048
+    middle_tokens: int = 384
+    """A middle longer than this moves the anchor."""
+    jump_ms: int = 700
+    """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
+
+
+class Complete(Section, frozen=True):
+    """What an answer may hold."""
+
+    lines: Literal["auto", "line", "block", "free"] = "auto"
+    max_tokens: int = 64
+    time_ms: int = 2000
+    temperature: float = 0.0
+    top_p: float = 0.9
+
+
+class Logs(Section, frozen=True):
+    """Logs never contain source text."""
+
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    max_mb: int = 5
+    keep: int = 3
+
+
+class Settings(Section, frozen=True):
+    """The whole tree."""
+
+    server: Server = Server()
+    engine: Engine = Engine()
+    context: Context = Context()
+    complete: Complete = Complete()
+    logs: Logs = Logs()
+
+
+class Project(Section, frozen=True):
+    """What a project's `.foretype.toml` may say: only limits, and only downwards."""
+
+    max_tokens: int | None = None
+    time_ms: int | None = None
+    lines: Literal["line"] | None = None
+    off: bool = False
+    """No completions in this project."""
+
+
+def user_file() -> Path:
+    """The user's settings file."""
+    return paths.config_dir() / "config.toml"
+
+
+def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None = None) -> Settings:
+    """Defaults, then `file` (the user's by default; absent is fine), then `overrides` by section.
+
+    Raises SettingsError naming the file and the key.
+    """
+    where = file or user_file()
+    tree: dict[str, Any] = _read(where) if where.exists() else {}
+    if file is not None and not file.exists():
+        raise SettingsError(f"settings file {file} does not exist", "Check the path given with --config")
+    for section, values in (overrides or {}).items():
+        tree[section] = {**tree.get(section, {}), **values}
+    return _convert(tree, Settings, str(where))
+
+
+def load_project(root: Path) -> Project:
+    """The project file at `root`; an empty Project when there is none."""
+    where = root / ".foretype.toml"
+    return _convert(_read(where), Project, str(where)) if where.exists() else Project()
+
+
+def narrow(complete: Complete, project: Project) -> Complete:
+    """Apply a project's limits; they can lower, never raise."""
+    tokens = min(complete.max_tokens, project.max_tokens or complete.max_tokens)
+    time_ms = min(complete.time_ms, project.time_ms or complete.time_ms)
+    return msgspec.structs.replace(
+        complete, max_tokens=tokens, time_ms=time_ms, lines=project.lines or complete.lines
+    )
+
+
+def _read(where: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(where.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{where} cannot be read: {error}", "Mend the file or move it away") from error
+
+
+def _convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
+    try:
+        value = msgspec.convert(tree, kind)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{where}: {error}", "config/default.toml lists every key") from error
+    if isinstance(value, Settings):
+        _check(value, where)
+    return value
+
+
+def _check(settings: Settings, where: str) -> None:
+    ranges = {
+        "server.port": (settings.server.port, 0, 65535),
+        "server.max_body_mb": (settings.server.max_body_mb, 1, 64),
+        "server.max_concurrent": (settings.server.max_concurrent, 1, 4096),
+        "engine.context": (settings.engine.context, 512, 1_048_576),
+        "engine.threads": (settings.engine.threads, 0, 512),
+        "engine.slice": (settings.engine.slice, 0, 2048),
+        "context.anchor_lines": (settings.context.anchor_lines, 0, 100),
+        "context.suffix_tokens": (settings.context.suffix_tokens, 0, 65536),
+        "context.prefix_tokens": (settings.context.prefix_tokens, 16, 65536),
+        "complete.max_tokens": (settings.complete.max_tokens, 1, 4096),
+        "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
+    }
+    for key, (value, low, high) in ranges.items():
+        if not low <= value <= high:
+            raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")

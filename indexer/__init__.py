@@ -1,0 +1,1 @@
+"""Foretype's indexer side: tokens now; the repository index is built on it."""
