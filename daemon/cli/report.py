@@ -1,0 +1,133 @@
+"""The daemon's status in lines for people. Reads tolerantly: the daemon may be of another build."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from daemon.lifecycle import Started
+from daemon.settings import Settings
+
+_Body = dict[str, Any]
+
+
+def arrival(started: Started, body: _Body) -> Iterator[str]:
+    """What `up` says."""
+    did = "started" if started.fresh else "already running"
+    old = f", in place of build {started.replaced}" if started.replaced else ""
+    yield f"foretype {started.hello.version} {did} (process {started.hello.pid}{old})"
+    yield f"listening on {', '.join(body.get('addresses', []))}"
+    yield f"model {_model(body)}"
+
+
+def differences(settings: Settings, arguments: argparse.Namespace, body: _Body) -> Iterator[str]:
+    """What was asked for on the command line and the running daemon does not do."""
+    model = body.get("model", {}).get("asked", settings.engine.model)
+    if getattr(arguments, "model", None) is not None and settings.engine.model != model:
+        yield f"note: it runs with model {model}; `foretype restart --model {arguments.model}` changes it"
+    port = settings.server.port
+    if getattr(arguments, "port", None) and not any(
+        a.endswith(f":{port}") for a in body.get("addresses", [])
+    ):
+        yield f"note: it does not listen on port {port}; `foretype restart --port {port}` changes it"
+
+
+def status(body: _Body) -> Iterator[str]:
+    """What `status` says."""
+    yield (
+        f"foretype {body.get('version')} (build {body.get('build')}), process {body.get('pid')}, "
+        f"up {duration(body.get('uptime_s', 0.0))}"
+    )
+    yield f"listening  {', '.join(body.get('addresses', []))}"
+    yield f"model      {_model(body)}"
+    for name, lines in (
+        ("device", _device(body)),
+        ("profile", _profile(body.get("profile") or {})),
+        ("memory", _memory(body.get("memory", {}))),
+        ("reuse", _reuse(body.get("reuse", {}))),
+        ("queue", _pairs(body.get("queue", {}))),
+        ("children", _children(body.get("children", []))),
+        ("refused", _pairs(body.get("refusals", {})) or "nothing"),
+    ):
+        if lines:
+            yield f"{name:<10} {lines}"
+    for degradation in body.get("degradations", []):
+        yield f"degraded   {degradation}"
+
+
+def _model(body: _Body) -> str:
+    model = body.get("model", {})
+    phase = model.get("phase", "unknown")
+    if phase == "loading":
+        phase = f"loading {model.get('share', 0.0):.0%}"
+    text = f"{model.get('name') or model.get('asked', '?')}: {phase}"
+    if model.get("detail"):
+        text += f" ({model['detail']})"
+    return f"{text}; {model['remedy']}" if model.get("remedy") else text
+
+
+def _device(body: _Body) -> str:
+    device = body.get("device") or {}
+    if not device:
+        return ""
+    where = f"{device.get('backend')} {device.get('name', '')}, {device.get('threads')} threads"
+    return f"{where}: {device.get('why')}"
+
+
+def _profile(profile: _Body) -> str:
+    if not profile:
+        return ""
+    prefill = ", ".join(f"{rows} rows {ms:.1f} ms" for rows, ms in profile.get("prefill", []))
+    verify = ", ".join(f"{rows}: {ms:.1f}" for rows, ms in profile.get("verify", []))
+    return (
+        f"context {profile.get('context')}, slice {profile.get('tick_tokens')}; prefill {prefill}; "
+        f"decode of n rows in ms: {verify}; loaded in {profile.get('load_ms', 0.0) / 1000:.1f} s"
+    )
+
+
+def _memory(memory: _Body) -> str:
+    return ", ".join(
+        f"{name.removesuffix('_bytes')} {size(n)}" for name, n in memory.items() if n is not None
+    )
+
+
+def _reuse(reuse: _Body) -> str:
+    if not reuse:
+        return ""
+    prompts = reuse.get("reused", 0) + reuse.get("evaluated", 0)
+    return (
+        f"{reuse.get('share', 0.0):.1%} of {prompts} prompt tokens "
+        f"came from the cache; {reuse.get('evaluated', 0)} evaluated, {reuse.get('generated', 0)} generated"
+    )
+
+
+def _pairs(values: _Body) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
+
+
+def _children(children: list[_Body]) -> str:
+    found = []
+    for child in children:
+        text = f"{child.get('name')} (process {child.get('pid')}, {child.get('restarts', 0)} restarts)"
+        if child.get("last_failure"):
+            text += f", last failure: {child['last_failure']}"
+        found.append(text)
+    return "; ".join(found)
+
+
+def size(count: float) -> str:
+    """Bytes for people: 491.4 MB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError("the last unit takes all")
+
+
+def duration(seconds: float) -> str:
+    """Time for people: 45 s, 3 min, 5 h, 2 d."""
+    for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
