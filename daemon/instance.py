@@ -33,7 +33,8 @@ HELLO = "/v1/hello"
 STOP = "/v1/stop"
 _LOCK_BYTE = 0x7FFF0000
 """Windows locks byte ranges and keeps others from reading them; this one lies beyond the text."""
-_GREET_S = 2.0
+GREET_S = 2.0
+"""How long a daemon may take to answer one of the frozen verbs."""
 _UNREADABLE = (OSError, http.client.HTTPException, msgspec.MsgspecError, ValueError)
 
 
@@ -211,9 +212,9 @@ class _Local(http.client.HTTPConnection):
         self.sock.connect(str(paths.socket_path()))
 
 
-def call(method: str, path: str, *, token: str = "", timeout: float = _GREET_S) -> bytes | None:
+def call(method: str, path: str, *, token: str = "", timeout: float | None = None) -> bytes | None:
     """One exchange with whoever listens; its body when the status is 200, else None. Never raises."""
-    connection = _Local(timeout)
+    connection = _Local(timeout or GREET_S)
     headers = {"Content-Type": "application/json"}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -228,7 +229,7 @@ def call(method: str, path: str, *, token: str = "", timeout: float = _GREET_S) 
         connection.close()
 
 
-def greet(token: str = "", timeout: float = _GREET_S) -> Hello | None:
+def greet(token: str = "", timeout: float | None = None) -> Hello | None:
     """Who answers at the daemon's address; None when nobody does, or somebody else."""
     try:
         hello = msgspec.json.decode(call("GET", HELLO, token=token, timeout=timeout) or b"", type=Hello)
