@@ -50,6 +50,8 @@ class Limits(Noun, frozen=True):
     lines: Lines = "auto"
     tokens: int = 64
     milliseconds: int | None = None
+    milliseconds_after_line: int | None = None
+    """llama-server's `t_max_predict_ms`: ends the text once a line is complete and this much time has passed."""
     stop: tuple[str, ...] = ()
     indent: int | None = None
     """llama-server's `n_indent`: a later line indented less than this many columns ends the text."""
@@ -86,7 +88,9 @@ class CompletionRequest(Noun, frozen=True):
     """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: the planner decides."""
     heal: bool = True
     cache: bool = True
-    """Measurements only: False evaluates the whole prompt anew."""
+    """Measurements only: False evaluates the whole prompt anew, with the batch shapes of the cached one."""
+    margins: bool = False
+    """Measurements only: report how close each choice was."""
 
 
 class Segment(Noun, frozen=True):
@@ -147,6 +151,8 @@ class Generation(Noun, frozen=True):
     counters: Counters = Counters()
     timings: Timings = Timings()
     note: str = ""
+    margins: tuple[float, ...] = ()
+    """Per generated token, best logit minus second best; only when the job asked for it."""
 
 
 class Range(Noun, frozen=True):
@@ -173,6 +179,7 @@ class Completion(Noun, frozen=True):
     timings: Timings = Timings()
     segments: tuple[Segment, ...] = ()
     reason: str = ""
+    margins: tuple[float, ...] = ()
 
 
 class FimIds(Noun, frozen=True):
@@ -224,6 +231,8 @@ class EngineProfile(Noun, frozen=True):
     """(rows with logits, milliseconds): V(k)."""
     load_ms: float = 0.0
     kv_bytes: int = 0
+    compute_bytes: int = 0
+    """llama.cpp's own compute buffers."""
     tick_tokens: int = 64
     """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
     kv_type: str = "f16"

@@ -52,7 +52,7 @@ class Engine(Section, frozen=True):
     flash_attention: bool = True
     slice: int = 0
     """Prompt tokens per decode call; 0: from the profile, so that one slice stays near `slice_ms`."""
-    slice_ms: int = 100
+    slice_ms: int = 150
     load_timeout_s: int = 300
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from daemon import settings
 from daemon.nouns import EngineProfile, Generation, Limits, Sampling
 
 MAX_FRAME = 64 * 1024 * 1024
@@ -20,8 +21,21 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Base of all messages."""
 
 
+class Start(Frame, frozen=True, tag="start"):
+    """Daemon → engine, first: what to load. `profile` of an earlier start spares the measurement;
+    `force_cpu` is the reason why the GPU is not tried again."""
+
+    path: str
+    name: str
+    sha256: str
+    context: int
+    settings: settings.Engine
+    profile: EngineProfile | None = None
+    force_cpu: str = ""
+
+
 class Submit(Frame, frozen=True, tag="submit"):
-    """Daemon → engine: evaluate `tokens`, then generate. `suffix` is text after the cursor, for overlap stops."""
+    """Daemon → engine: evaluate `tokens`, then generate. `suffix` is the text after the cursor."""
 
     id: str
     tokens: bytes
@@ -36,10 +50,11 @@ class Submit(Frame, frozen=True, tag="submit"):
     background: bool = False
     """Low priority: aborted as soon as another request arrives."""
     cache: bool = True
+    margins: bool = False
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
-    """Daemon → engine: stop computing for `id` within one slice. `superseded` only changes the stop reason."""
+    """Daemon → engine: stop computing for `id` within one slice. `superseded` changes the stop reason."""
 
     id: str
     superseded: bool = False
@@ -61,10 +76,12 @@ class Loading(Frame, frozen=True, tag="loading"):
 
 
 class Ready(Frame, frozen=True, tag="ready"):
-    """Engine → daemon: the model is loaded and measured. `vocabulary` is the path of its exported vocabulary."""
+    """Engine → daemon: the model is loaded and measured. `vocabulary` is the path of its exported vocabulary;
+    `vocabulary_note` says why other processes cannot count with it, empty when they can."""
 
     profile: EngineProfile
     vocabulary: str
+    vocabulary_note: str = ""
 
 
 class Piece(Frame, frozen=True, tag="piece"):
@@ -84,15 +101,17 @@ class Done(Frame, frozen=True, tag="done"):
 class Failed(Frame, frozen=True, tag="failed"):
     """Engine → daemon: loading failed (`id` empty) or a request failed. `memory` means: retry smaller."""
 
-    id: str = ""
     message: str
+    id: str = ""
     remedy: str = ""
     memory: bool = False
 
 
 class Report(Frame, frozen=True, tag="report"):
-    """Engine → daemon: what is resident and what was done since start; `evaluations` lists nothing of the text."""
+    """Engine → daemon: what is resident and what was done since start."""
 
+    idle: bool
+    """Nothing runs and nothing waits."""
     sequences: int
     cells_used: int
     cells: int
@@ -110,7 +129,7 @@ class Report(Frame, frozen=True, tag="report"):
     busy_ms: float = 0.0
 
 
-Message = Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report
+Message = Start | Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

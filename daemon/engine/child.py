@@ -1,0 +1,120 @@
+"""The engine child as the daemon holds it: pipes, log file, and why it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from daemon import paths
+from daemon.engine import frames
+from daemon.engine.frames import Failed, Message, Ready, Start, Stop
+from daemon.errors import EngineFailed
+from daemon.settings import Logs
+
+_log = logging.getLogger(__name__)
+_CHUNK = 1 << 16
+_STOP_S = 0.5
+_FINAL = ("cannot be loaded",)
+
+
+@dataclass(frozen=True)
+class Death:
+    """Why a child ended. `served`: it had been ready; `final`: another would end the same way."""
+
+    reason: str
+    memory: bool = False
+    served: bool = False
+    final: bool = False
+
+
+class Child:
+    """One engine process. `take` is called on the event loop with every message."""
+
+    def __init__(self, take: Callable[[Message], None]) -> None:
+        self._take = take
+        self._process: asyncio.subprocess.Process | None = None
+        self._failed: Failed | None = None
+        self._served = False
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, once started."""
+        return self._process.pid if self._process else None
+
+    async def start(self, start: Start, logs: Logs) -> None:
+        """Spawn and tell it what to load."""
+        folder = paths.logs_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "engine.log"
+        if path.exists() and path.stat().st_size > logs.max_mb * 1024 * 1024:
+            path.replace(path.with_suffix(".log.1"))
+        with path.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                "-m",
+                "daemon.engine",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=os.name == "posix",
+            )
+        self.send(start)
+
+    def send(self, message: Message) -> None:
+        """Queue one frame for the child; a dead child takes nothing."""
+        writer = self._process.stdin if self._process else None
+        if writer is not None and not writer.is_closing():
+            writer.write(frames.pack(message))
+
+    async def wait(self) -> Death:
+        """Deliver messages until the child ends; returns why it did."""
+        process = self._process
+        if process is None or process.stdout is None:
+            raise EngineFailed("the engine was not started")
+        unpacker = frames.Unpacker()
+        while data := await process.stdout.read(_CHUNK):
+            for message in unpacker.feed(data):
+                if isinstance(message, Failed) and not message.id:
+                    self._failed = message
+                else:
+                    self._served = self._served or isinstance(message, Ready)
+                    self._take(message)
+        return self._death(await process.wait())
+
+    def _death(self, code: int) -> Death:
+        if self._failed is not None:
+            failed = self._failed
+            text = f"{failed.message}. {failed.remedy}" if failed.remedy else failed.message
+            final = any(mark in text for mark in _FINAL)
+            return Death(text, memory=failed.memory, served=self._served, final=final)
+        if code < 0:
+            name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+            memory = name in ("SIGKILL", "SIGABRT")
+            hint = " (out of memory, or killed)" if name == "SIGKILL" else ""
+            return Death(
+                f"the engine was ended by {name}{hint}",
+                memory=memory and not self._served,
+                served=self._served,
+            )
+        return Death(f"the engine ended with exit code {code}", served=self._served)
+
+    async def stop(self) -> None:
+        """Ask, then kill; returns when the process is gone."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        self.send(Stop())
+        try:
+            await asyncio.wait_for(process.wait(), _STOP_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()

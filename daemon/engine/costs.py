@@ -1,0 +1,71 @@
+"""What evaluation costs here: threads, pp(n) and V(k), measured for about a second with the loaded model."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+
+from daemon.engine.binding import Context
+
+_PREFILL = (1, 16, 32, 64, 128)
+_VERIFY = (1, 2, 3, 4, 5, 8)
+_BUDGET_S = 1.5
+
+
+def thread_candidates(cores: int) -> list[int]:
+    """Thread counts worth trying: all cores, and fewer where hyper-threads or small cores may hurt."""
+    return sorted({max(1, cores), max(1, cores * 3 // 4), max(1, cores // 2)}, reverse=True)
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def choose_threads(context: Context, cores: int) -> int:
+    """The thread count with the best time for a small slice and a single row together."""
+    costs = {}
+    for threads in thread_candidates(cores):
+        context.set_threads(threads)
+        costs[threads] = _time(context, 16, 1) + 4 * _time(context, 1, 1)
+    best = min(costs, key=costs.__getitem__)
+    context.set_threads(best)
+    return best
+
+
+def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
+    """(prefill, verify): pairs of rows in one decode and milliseconds; sequence 0 must be empty."""
+    began = time.perf_counter()
+    verify = tuple((k, _time(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
+    prefill = []
+    for rows in _PREFILL:
+        if rows > context.batch or time.perf_counter() - began > _BUDGET_S:
+            break
+        prefill.append((rows, _time(context, rows, 1)))
+    return tuple(prefill), verify
+
+
+def slice_for(prefill: tuple[tuple[int, float], ...], target_ms: float, batch: int) -> int:
+    """The largest measured slice that stays near `target_ms`; at least 16 rows, for decent throughput."""
+    fitting = [rows for rows, ms in prefill if ms <= target_ms * 1.25]
+    largest = max(fitting, default=16)
+    if prefill and largest == prefill[-1][0]:
+        rows, ms = prefill[-1]
+        largest = int(rows * target_ms / ms) if ms else batch
+    return max(16, min(largest, batch))
+
+
+def _time(context: Context, rows: int, outputs: int) -> float:
+    """Milliseconds of the quicker of two decodes of `rows` tokens behind a short prefix."""
+    tokens = np.arange(100, 100 + rows, dtype=np.int32) % context.model.n_vocab
+    best = float("inf")
+    for _ in range(2):
+        began = time.perf_counter()
+        context.decode(tokens, 0, 0, outputs)
+        best = min(best, (time.perf_counter() - began) * 1000.0)
+        context.cut(0, 0)
+    return best

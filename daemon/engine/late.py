@@ -1,0 +1,71 @@
+"""An engine that comes later: the doors are open while its model is still looked for, verified or pulled."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from daemon.engine.frames import Report, Submit
+from daemon.engine.protocol import Engine, EngineState
+from daemon.errors import ForetypeError, Loading
+from daemon.nouns import EngineProfile, Generation
+
+
+class LateEngine:
+    """Engine that stands for another one as soon as that is attached."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._state = EngineState(phase="starting", detail="looking for the model")
+        self._missing: ForetypeError | None = None
+
+    def attach(self, engine: Engine) -> None:
+        """From now on, be `engine`."""
+        self._engine = engine
+
+    def refuse(self, error: ForetypeError) -> None:
+        """No engine can be made, and why; one may still be attached later."""
+        self._missing = error
+        self._state = EngineState(phase="failed", detail=error.message)
+
+    @property
+    def missing(self) -> ForetypeError | None:
+        """Why there is no engine; None once there is one."""
+        return self._missing if self._engine is None else None
+
+    @property
+    def state(self) -> EngineState:
+        """Now."""
+        return self._engine.state if self._engine else self._state
+
+    @property
+    def profile(self) -> EngineProfile | None:
+        """See Engine.profile."""
+        return self._engine.profile if self._engine else None
+
+    @property
+    def vocabulary(self) -> tuple[str, str]:
+        """Path and note of the exported vocabulary; empty until the model is loaded."""
+        found: tuple[str, str] = getattr(self._engine, "vocabulary", ("", ""))
+        return found
+
+    def stream(self, job: Submit) -> AsyncIterator[str | Generation]:
+        """See Engine.stream. Loading, with what to do, while there is no engine."""
+        if self._engine is not None:
+            return self._engine.stream(job)
+        if self._missing is not None:
+            raise Loading(self._missing.message, self._missing.remedy)
+        raise Loading("The model is still being looked for", "Try again in a moment")
+
+    def supersede(self, job_id: str) -> None:
+        """See Engine.supersede."""
+        if self._engine is not None:
+            self._engine.supersede(job_id)
+
+    async def report(self) -> Report | None:
+        """See Engine.report."""
+        return await self._engine.report() if self._engine else None
+
+    async def close(self) -> None:
+        """See Engine.close."""
+        if self._engine is not None:
+            await self._engine.close()

@@ -1,0 +1,112 @@
+"""The state of one request while the engine works on it, and its final Generation."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from daemon.engine.lanes import Ticket
+from daemon.engine.sampling import Sampler
+from daemon.engine.stops import Stops
+from daemon.engine.vocabulary import Pieces
+from daemon.nouns import Counters, Generation, StopReason, Timings
+
+
+class Stopped(Exception):
+    """Ends the work on a request wherever it is."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Run:
+    """Counts and text of one request. Used by the engine thread only."""
+
+    def __init__(self, ticket: Ticket, pieces: Pieces, compute_s: float) -> None:
+        job = ticket.job
+        self.ticket = ticket
+        self.job = job
+        self.prompt = np.frombuffer(job.tokens, np.int32)
+        self.sampler = Sampler(job.sampling, pieces, job.must)
+        self.stops = Stops(job.limits, job.line, job.suffix, job.above)
+        self.stop: StopReason = "limit"
+        self.note = ""
+        self.reused = 0
+        self.evaluated = 0
+        self.steps = 0
+        self.tokens: list[int] = []
+        self.shown_tokens = 0
+        self.margins: list[float] = []
+        self._queued_ms = ticket.age_ms()
+        self._prompt_ms = 0.0
+        self._first_ms = 0.0
+        self._line_ms = 0.0
+        self._compute_s = compute_s
+        self._began = time.perf_counter()
+
+    def check(self) -> None:
+        """Between slices: raises Stopped when the request was cancelled or ran out of time."""
+        if self.ticket.ended is not None:
+            raise Stopped(self.ticket.ended)
+
+    def prompt_done(self) -> None:
+        """The whole prompt is evaluated."""
+        self._prompt_ms = (time.perf_counter() - self._began) * 1000.0
+        if self.job.warm:
+            raise Stopped("warm")
+
+    def take(self, token: int, piece: bytes) -> str:
+        """Account for a generated token and its bytes beyond the cursor; returns text that may be shown.
+
+        Raises Stopped when the text ends here.
+        """
+        self.tokens.append(token)
+        if not piece:
+            return ""
+        self.shown_tokens += 1
+        if not self._first_ms:
+            self._first_ms = self.ticket.age_ms()
+        text = self.stops.feed(piece)
+        if self.stops.line_complete and not self._line_ms:
+            self._line_ms = self.ticket.age_ms()
+        return text
+
+    def ended(self) -> StopReason | None:
+        """Whether stops or limits end the text after the token just taken."""
+        limits = self.job.limits
+        if self.stops.reason is not None:
+            return self.stops.reason
+        if self.shown_tokens >= limits.tokens:
+            return "limit"
+        age = self.ticket.age_ms()
+        if limits.milliseconds is not None and age >= limits.milliseconds:
+            return "time"
+        after = limits.milliseconds_after_line
+        return "time" if after is not None and self._line_ms and age >= after else None
+
+    def generation(self, compute_s: float) -> Generation:
+        """What became of the request."""
+        return Generation(
+            text=self.stops.text,
+            stop=self.stop,
+            stop_word=self.stops.stop_word,
+            tokens=np.array(self.tokens, np.int32).tobytes(),
+            counters=Counters(
+                prompt=len(self.prompt),
+                reused=self.reused,
+                evaluated=self.evaluated,
+                generated=len(self.tokens),
+                steps=self.steps,
+            ),
+            timings=Timings(
+                queued=self._queued_ms,
+                prompt=self._prompt_ms,
+                first=self._first_ms,
+                total=self.ticket.age_ms(),
+                compute=(compute_s - self._compute_s) * 1000.0,
+            ),
+            note=self.note,
+            margins=tuple(self.margins),
+        )

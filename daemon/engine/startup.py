@@ -1,0 +1,130 @@
+"""Loading: the backend ladder by a real decode, the vocabulary, the profile."""
+
+from __future__ import annotations
+
+import logging
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from daemon import paths
+from daemon.engine import costs, vocabulary
+from daemon.engine.binding import Context, Log, Model, gpu_devices
+from daemon.engine.frames import Loading, Message, Ready, Start
+from daemon.engine.loop import Loop
+from daemon.engine.vocabulary import Pieces
+from daemon.errors import EngineFailed, ForetypeError
+from daemon.nouns import EngineProfile
+
+_SEQUENCES = 16
+_BATCH = 256
+"""Rows of one decode call at most: slices are smaller, and compute buffers grow with it."""
+
+
+class Opened(NamedTuple):
+    """A model with its context, and how they came to be."""
+
+    model: Model
+    context: Context
+    backend: str
+    device: str
+    why: str
+    log: Log
+
+
+_log = logging.getLogger(__name__)
+
+
+def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
+    """Load the model on the best backend that passes a real decode. Raises ForetypeError when none does."""
+    began = time.perf_counter()
+    emit(Loading(share=0.1, stage=f"loading {start.name}"))
+    opened = _ladder(start)
+    model, context = opened.model, opened.context
+    emit(Loading(share=0.6, stage="reading the vocabulary"))
+    exported, note = vocabulary.export(model, start.sha256)
+    pieces = Pieces(exported.pieces)
+    load_ms = (time.perf_counter() - began) * 1000.0
+    emit(Loading(share=0.8, stage="measuring this machine"))
+    facts = model.facts(start.name, start.sha256)
+    threads, prefill, verify = _costs(start, context)
+    loop = Loop(context, pieces, facts.trained_context, emit)
+    loop.slice = start.settings.slice or costs.slice_for(prefill, start.settings.slice_ms, _BATCH)
+    compute_bytes, kv_bytes = opened.log.sizes()
+    made = EngineProfile(
+        model=facts,
+        backend=opened.backend,
+        device=opened.device,
+        why=opened.why,
+        threads=threads,
+        context=min(context.cells, facts.trained_context),
+        prefill=prefill,
+        verify=verify,
+        load_ms=load_ms,
+        kv_bytes=kv_bytes,
+        compute_bytes=compute_bytes,
+        tick_tokens=loop.slice,
+        kv_type=start.settings.kv_type,
+        flash_attention=start.settings.flash_attention,
+    )
+    path = str(paths.vocabulary_dir() / f"{start.sha256}.msgpack")
+    return loop, Ready(profile=made, vocabulary=path, vocabulary_note=note)
+
+
+def _ladder(start: Start) -> Opened:
+    """GPU first where there is one and it is wanted; every step down is named in `why`."""
+    settings = start.settings
+    devices = gpu_devices() if settings.backend != "cpu" and not start.force_cpu else []
+    if settings.backend == "cpu":
+        why = "engine.backend is cpu"
+    elif start.force_cpu:
+        why = f"GPU given up: {start.force_cpu}"
+    elif not devices:
+        why = "no GPU device in this build of llama.cpp"
+    else:
+        try:
+            return _open(start, settings.gpu_layers, devices[0], "a test decode on it succeeded")
+        except ForetypeError as error:
+            why = f"GPU {devices[0]} failed: {error.message}"
+            _log.warning("%s", why)
+    return _open(start, 0, "", why)
+
+
+def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
+    """Model and context, proved by decoding one token to finite logits."""
+    settings, log = start.settings, Log()
+    try:
+        model = Model(Path(start.path), gpu_layers, log)
+        context = Context(
+            model,
+            cells=start.context,
+            sequences=_SEQUENCES,
+            batch=_BATCH,
+            threads=settings.threads or costs.usable_cores(),
+            kv_type=settings.kv_type,
+            flash=settings.flash_attention,
+        )
+    finally:
+        log.close()
+    context.decode(np.zeros(1, np.int32), 0, 0, 1)
+    if not np.isfinite(context.logits(1)).all():
+        context.close()
+        raise EngineFailed("a test decode gave no finite logits", "Update the driver or use backend = cpu")
+    context.cut(0, 0)
+    return Opened(model, context, "GPU" if gpu else "CPU", gpu or platform.processor() or "CPU", why, log)
+
+
+def _costs(
+    start: Start, context: Context
+) -> tuple[int, tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
+    """Threads, prefill and verify costs: from the last start of the same model where there was one."""
+    if (known := start.profile) is not None:
+        context.set_threads(known.threads)
+        return known.threads, known.prefill, known.verify
+    threads = start.settings.threads or costs.choose_threads(context, costs.usable_cores())
+    context.set_threads(threads)
+    return threads, *costs.measure(context)

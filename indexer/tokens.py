@@ -1,0 +1,122 @@
+"""Token-exact counting and encoding with the model's own vocabulary, in any process, without weights.
+
+The engine exports each model's vocabulary once (pieces, control ids, pre-tokenizer). Here it becomes a
+tiktoken Encoding. File text is encoded as ordinary text: control and user-defined tokens are not even in
+the merge table, so text can never become one. Source of the split patterns: llama.cpp src/llama-vocab.cpp.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import sys
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+import tiktoken
+
+from indexer.errors import VocabularyUnusable
+
+FORMAT = 2
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_QWEN2 = _WORDS + (r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+_LLAMA3 = _QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+_STARCODER = r"\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+PATTERNS = {
+    "qwen2": _QWEN2,
+    "llama-bpe": _LLAMA3,
+    "gpt-2": _GPT2,
+    "starcoder": _STARCODER,
+    "refact": _STARCODER,
+    "command-r": _STARCODER,
+    "smollm": _STARCODER,
+    "codeshell": _STARCODER,
+}
+"""llama.cpp's name of a pre-tokenizer → its split. Models beyond these count through the engine."""
+
+
+class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
+    """One model's vocabulary as exported by the engine. `pieces[i]` are the bytes of token i; tokens that
+    text must never become (control, user-defined, unused) have empty pieces."""
+
+    format: int
+    sha256: str
+    kind: str
+    """`bpe`, or another of llama.cpp's vocabulary types."""
+    pre: str
+    """Name of the pre-tokenizer."""
+    pieces: list[bytes]
+
+
+class Tokenizer(Protocol):
+    """Text → ids. Ids travel as little-endian int32 bytes."""
+
+    def encode(self, text: str) -> bytes:
+        """Ids of `text`, never a control id."""
+        ...
+
+
+class TiktokenTokenizer:
+    """Tokenizer over an exported vocabulary. Raises VocabularyUnusable for kinds it cannot express."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        pattern = PATTERNS.get(vocabulary.pre)
+        if vocabulary.kind != "bpe" or pattern is None:
+            raise VocabularyUnusable(
+                f"tokenizer {vocabulary.kind}/{vocabulary.pre} cannot be expressed as byte pair ranks"
+            )
+        ranks = {piece: i for i, piece in enumerate(vocabulary.pieces) if piece}
+        if any(bytes([b]) not in ranks for b in range(256)):
+            raise VocabularyUnusable("the vocabulary lacks single bytes")
+        self._encoding = tiktoken.Encoding(
+            vocabulary.sha256[:16], pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
+        )
+
+    def encode(self, text: str) -> bytes:
+        """Ids of `text`; lone surrogates are encoded as the replacement character."""
+        return to_bytes(self._encoding.encode_ordinary(text))
+
+
+def to_bytes(ids: list[int]) -> bytes:
+    """Ids → little-endian int32 bytes."""
+    numbers = array.array("i", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def to_ids(tokens: bytes) -> list[int]:
+    """Little-endian int32 bytes → ids."""
+    numbers = array.array("i")
+    numbers.frombytes(tokens)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()
+
+
+def count(tokens: bytes) -> int:
+    """How many ids `tokens` holds."""
+    return len(tokens) // 4
+
+
+def save(vocabulary: Vocabulary, path: Path) -> None:
+    """Write atomically: readers see the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_bytes(msgspec.msgpack.encode(vocabulary))
+    part.replace(path)
+
+
+def load(path: Path) -> Vocabulary:
+    """Read an exported vocabulary. Raises VocabularyUnusable when absent, damaged or of another format."""
+    try:
+        vocabulary = msgspec.msgpack.decode(path.read_bytes(), type=Vocabulary)
+    except OSError as error:
+        raise VocabularyUnusable(f"no vocabulary at {path.name}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise VocabularyUnusable(f"vocabulary {path.name} is damaged") from error
+    if vocabulary.format != FORMAT:
+        raise VocabularyUnusable(f"vocabulary {path.name} has format {vocabulary.format}, not {FORMAT}")
+    return vocabulary
