@@ -1,0 +1,197 @@
+"""Composition root: the only place where parts meet. Doors first, then the model; everything ends in 2 s."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+import daemon
+from daemon import instance, paths
+from daemon.doors import http
+from daemon.doors.house import House
+from daemon.doors.status import Facts, status_body
+from daemon.engine.client import EngineClient, EngineModel
+from daemon.engine.late import LateEngine
+from daemon.errors import LifecycleError, ModelError
+from daemon.instance import Hello, Holder, Lock
+from daemon.models import catalogue
+from daemon.observe.metrics import Metrics
+from daemon.pipeline import Pipeline
+from daemon.settings import Settings
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_LOOK_AGAIN_S = 2.0
+"""How often a missing model is looked for: a few calls of stat, so that a pull needs no restart."""
+_CLOSE_S = 1.8
+
+
+async def run(settings: Settings, socket_path: Path, port: int, notes: tuple[str, ...] = ()) -> int:
+    """Be the daemon until told to stop; its exit status. `notes` are degradations that status shows.
+
+    Raises LifecycleError when another daemon is there, and what the doors raise when they cannot open.
+    """
+    instance.prepare_runtime()
+    instance.build_id()  # before anything can replace the files that this process runs
+    lock = Lock(paths.lock_path())
+    if not lock.acquire(0.5) or instance.greet(settings.server.token) is not None:
+        lock.release()
+        raise LifecycleError(
+            "another daemon is running", "`foretype status` shows it, `foretype down` ends it"
+        )
+    try:
+        _remove(socket_path)  # only the holder of the lock may: it is a dead daemon's
+        return await _Life(settings, notes).live(lock, socket_path, port)
+    finally:
+        _remove(socket_path)
+        lock.release()
+
+
+def _remove(socket_path: Path) -> None:
+    try:
+        socket_path.unlink(missing_ok=True)
+    except OSError as error:
+        raise LifecycleError(f"{socket_path} is in the way: {error.strerror}", "Remove it") from error
+
+
+class _Life:
+    """One daemon from its first to its last moment."""
+
+    def __init__(self, settings: Settings, notes: tuple[str, ...]) -> None:
+        self._settings = settings
+        self._notes = notes
+        self._hello = Hello(
+            name=instance.NAME,
+            version=daemon.__version__,
+            build=instance.build_id(),
+            pid=os.getpid(),
+            started=time.time(),
+        )
+        self._metrics = Metrics()
+        self._engine = LateEngine()
+        self._end = asyncio.Event()
+        self._addresses: tuple[str, ...] = ()
+        self._house = House(
+            pipeline=Pipeline(self._engine, settings, self._metrics),
+            settings=settings,
+            status=self._status,
+            hello=lambda: msgspec.to_builtins(self._hello),
+            stop=self._end.set,
+            engine=self._engine,
+            metrics=self._metrics,
+        )
+
+    async def live(self, lock: Lock, socket_path: Path, port: int) -> int:
+        """Open the doors, load the model, wait for the end, close everything."""
+        app = http.build(self._house)
+        doors = await http.serve(app, self._house, socket_path, port)
+        self._addresses = doors.addresses
+        lock.write(
+            Holder(pid=self._hello.pid, build=self._hello.build, started=self._hello.started, port=doors.port)
+        )
+        _log.info("build %s listens on %s", self._hello.build, ", ".join(self._addresses))
+        self._listen_to_signals()
+        loading = asyncio.create_task(self._load(), name="load")
+        loading.add_done_callback(self._loaded)
+        await self._end.wait()
+        _log.info("ending")
+        loading.cancel()
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await doors.close()
+                await self._engine.close()
+        except TimeoutError:
+            _log.warning("ended without waiting for everything")
+        return 0
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+            if (number := getattr(signal, name, None)) is None:
+                continue
+            try:
+                loop.add_signal_handler(number, self._end.set)
+            except NotImplementedError:  # Windows
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(self._end.set))
+
+    async def _load(self) -> None:
+        asked = self._settings.engine.model
+        while True:
+            seen = _traces(asked)
+            try:
+                file = await _aside(lambda: catalogue.resolve(asked))
+                break
+            except ModelError as error:
+                _log.warning("no model: %s", error)
+                self._engine.refuse(error)
+            while _traces(asked) == seen:  # noqa: ASYNC110 - what happens on disk sets no event here
+                await asyncio.sleep(_LOOK_AGAIN_S)
+        client = EngineClient(self._settings, EngineModel(file.name, file.path, file.sha256))
+        self._engine.attach(client)
+        await client.start()
+
+    def _loaded(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("loading failed", exc_info=error)
+            self._engine.refuse(ModelError(f"{type(error).__name__}: {error}", "See `foretype logs`"))
+
+    async def _status(self) -> dict[str, Any]:
+        return status_body(
+            Facts(
+                hello=self._hello,
+                addresses=self._addresses,
+                settings=self._settings,
+                state=self._engine.state,
+                profile=self._engine.profile,
+                report=await self._engine.report(),
+                missing=self._engine.missing,
+                vocabulary_note=self._engine.vocabulary[1],
+                metrics=self._metrics.snapshot(),
+                notes=self._notes,
+            )
+        )
+
+
+def _traces(asked: str) -> tuple[int, ...]:
+    """Changes whenever a file arrives that could be the model `asked` for."""
+    places = (Path(asked).expanduser(), paths.models_dir(), paths.config_dir())
+    times = []
+    for place in places:
+        with contextlib.suppress(OSError):
+            times.append(place.stat().st_mtime_ns)
+    return tuple(times)
+
+
+async def _aside(work: Callable[[], _T]) -> _T:
+    """Run `work` in a thread that the process does not wait for when it ends: hashing may take long."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_T] = loop.create_future()
+
+    def settle(value: _T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)  # type: ignore[arg-type]
+
+    def body() -> None:
+        try:
+            outcome: tuple[_T | None, BaseException | None] = (work(), None)
+        except Exception as error:  # delivered to the waiting task, which knows what to do
+            outcome = (None, error)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, *outcome)
+
+    threading.Thread(target=body, name="aside", daemon=True).start()
+    return await future

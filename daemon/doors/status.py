@@ -1,0 +1,181 @@
+"""The body of `GET /v1/status`: what runs, where, why, at what cost; never anything of a text."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from daemon.engine.frames import Report
+from daemon.engine.protocol import EngineState
+from daemon.errors import ForetypeError
+from daemon.instance import Hello
+from daemon.nouns import EngineProfile
+from daemon.settings import Settings
+
+_Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the composition root knows at this moment. `metrics` is Metrics.snapshot()."""
+
+    hello: Hello
+    addresses: tuple[str, ...]
+    settings: Settings
+    state: EngineState
+    profile: EngineProfile | None
+    report: Report | None
+    missing: ForetypeError | None
+    vocabulary_note: str
+    metrics: _Body
+    notes: tuple[str, ...]
+
+
+def status_body(facts: Facts) -> _Body:
+    """All of it as plain values for JSON. Times in seconds or `_ms`, sizes in bytes."""
+    counters = facts.metrics.get("counters", {})
+    return {
+        "name": facts.hello.name,
+        "version": facts.hello.version,
+        "build": facts.hello.build,
+        "pid": facts.hello.pid,
+        "started": facts.hello.started,
+        "uptime_s": round(time.time() - facts.hello.started, 1),
+        "addresses": list(facts.addresses),
+        "model": _model(facts),
+        "device": _device(facts.profile),
+        "profile": _profile(facts.profile),
+        "memory": _memory(facts),
+        "reuse": _reuse(facts.report),
+        "queue": _queue(facts.report),
+        "children": _children(facts.state),
+        "refusals": counters.get("refused", {}),
+        "errors": counters.get("errors", {}),
+        "answers": counters.get("answers", {}),
+        "latency_ms": facts.metrics.get("latency_ms", {}),
+        "degradations": _degradations(facts),
+    }
+
+
+def _model(facts: Facts) -> _Body:
+    found = facts.profile.model if facts.profile else None
+    return {
+        "asked": facts.settings.engine.model,
+        "name": found.name if found else "",
+        "path": found.path if found else "",
+        "sha256": found.sha256 if found else "",
+        "architecture": found.architecture if found else "",
+        "trained_context": found.trained_context if found else 0,
+        "phase": facts.state.phase,
+        "share": facts.state.share,
+        "detail": facts.state.detail,
+        "remedy": facts.missing.remedy if facts.missing else "",
+    }
+
+
+def _device(profile: EngineProfile | None) -> _Body | None:
+    if profile is None:
+        return None
+    return {
+        "backend": profile.backend,
+        "name": profile.device,
+        "why": profile.why,
+        "threads": profile.threads,
+    }
+
+
+def _profile(profile: EngineProfile | None) -> _Body | None:
+    if profile is None:
+        return None
+    return {
+        "context": profile.context,
+        "tick_tokens": profile.tick_tokens,
+        "prefill": [list(cost) for cost in profile.prefill],
+        "verify": [list(cost) for cost in profile.verify],
+        "load_ms": profile.load_ms,
+        "kv_type": profile.kv_type,
+        "flash_attention": profile.flash_attention,
+    }
+
+
+def _memory(facts: Facts) -> _Body:
+    profile = facts.profile
+    return {
+        "daemon_rss_bytes": psutil.Process().memory_info().rss,
+        "engine_rss_bytes": _rss(facts.state.pid),
+        "weights_bytes": profile.model.weights_bytes if profile else None,
+        "kv_bytes": profile.kv_bytes if profile else None,
+        "compute_bytes": profile.compute_bytes if profile else None,
+    }
+
+
+def _rss(pid: int | None) -> int | None:
+    try:
+        return int(psutil.Process(pid).memory_info().rss) if pid else None
+    except psutil.Error:
+        return None
+
+
+def _reuse(report: Report | None) -> _Body:
+    if report is None:
+        return {}
+    prompts = report.reused + report.evaluated
+    return {
+        "reused": report.reused,
+        "evaluated": report.evaluated,
+        "generated": report.generated,
+        "share": report.reused / prompts if prompts else 0.0,
+        "decodes": report.decodes,
+        "aborted": report.aborted,
+        "after_slice": report.after_slice,
+    }
+
+
+def _queue(report: Report | None) -> _Body:
+    if report is None:
+        return {}
+    return {
+        "idle": report.idle,
+        "sequences": report.sequences,
+        "cells_used": report.cells_used,
+        "cells": report.cells,
+    }
+
+
+def _children(state: EngineState) -> list[_Body]:
+    if state.pid is None and not state.restarts:
+        return []
+    return [
+        {
+            "name": "engine",
+            "pid": state.pid,
+            "phase": state.phase,
+            "restarts": state.restarts,
+            "last_failure": state.last_failure,
+        }
+    ]
+
+
+def _degradations(facts: Facts) -> list[str]:
+    found = list(facts.notes)
+    profile, asked = facts.profile, facts.settings.engine
+    if facts.missing is not None:
+        found.append(f"no completions: {facts.missing}")
+    if facts.vocabulary_note:
+        found.append(f"vocabulary: {facts.vocabulary_note}")
+    if profile is None:
+        return found
+    if not profile.model.fim.usable:
+        found.append("plain-prefix mode: the model has no fill-in-the-middle tokens, text below is not used")
+    if profile.backend == "CPU" and (asked.backend == "gpu" or profile.why.startswith("GPU")):
+        found.append(f"CPU instead of the GPU: {profile.why}")
+    if profile.context < min(asked.context, profile.model.trained_context):
+        found.append(f"context of {profile.context} tokens instead of {asked.context}: {profile.why}")
+    if profile.flash_attention != asked.flash_attention:
+        found.append("flash attention is off: this device does not have it")
+    if facts.state.restarts:
+        found.append(f"the engine was started again {facts.state.restarts} times: {facts.state.last_failure}")
+    return found
