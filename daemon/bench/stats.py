@@ -1,0 +1,70 @@
+"""The arithmetic of measurements: percentiles, ratios, confidence intervals, similarity. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+Z95 = 1.959963984540054
+"""Two-sided 95 % quantile of the normal distribution."""
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The value below which `share` (0–1) of `values` lie, linearly interpolated; NaN when there are none."""
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Arithmetic mean; NaN when there are none."""
+    return sum(values) / len(values) if values else math.nan
+
+
+def ratio(above: float, below: float) -> float:
+    """`above` ÷ `below`; NaN where that is undefined."""
+    return above / below if below else math.nan
+
+
+def wilson(hits: int, total: int, z: float = Z95) -> tuple[float, float]:
+    """Wilson's score interval for a share of `hits` in `total`; (0, 1) when nothing was tried."""
+    if total == 0:
+        return 0.0, 1.0
+    share = hits / total
+    centre = share + z * z / (2 * total)
+    spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def levenshtein(left: str, right: str) -> int:
+    """Fewest insertions, deletions and replacements of one character that turn `left` into `right`."""
+    row = list(range(len(right) + 1))
+    for i, a in enumerate(left, 1):
+        diagonal, row[0] = row[0], i
+        for j, b in enumerate(right, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (a != b))
+    return row[-1]
+
+
+def similarity(left: str, right: str) -> float:
+    """1 − Levenshtein distance ÷ length of the longer text; two empty texts are alike."""
+    longest = max(len(left), len(right))
+    return 1.0 - levenshtein(left, right) / longest if longest else 1.0
+
+
+def common_prefix(left: str, right: str) -> int:
+    """Number of leading characters that agree."""
+    for place, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return place
+    return min(len(left), len(right))
+
+
+def first_line(text: str) -> str:
+    """The first line that is not blank, without trailing white space; "" when there is none."""
+    return next((line.rstrip() for line in text.splitlines() if line.strip()), "")

@@ -1,0 +1,190 @@
+"""`foretype bench typing | exactness | cancel | quality | overhead`: measurements on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from daemon.bench import cancelling, exactness, keystrokes, overhead, quality, realtime
+from daemon.bench.outcome import Outcome
+from daemon.errors import BadRequest
+
+Report = Callable[[int, int], None]
+Work = Callable[[Report], Coroutine[Any, Any, Outcome]]
+_SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llama_vim_session.jsonl"
+"""Only in a checkout."""
+
+
+def register(subparsers: Any) -> None:
+    """Add the command `bench` with its measurements."""
+    words = "measure on this machine: speed while typing, exactness, cancelling, quality, overheads"
+    top = subparsers.add_parser("bench", help=words, description=words)
+    kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
+    _typing(kinds)
+    _exactness(kinds)
+    parser = _add(
+        kinds, "cancel", "requests abandoned by the next: does the engine stop?", cancelling.REQUESTS
+    )
+    parser.set_defaults(run=_run_cancel)
+    _quality(kinds)
+    parser = _add(kinds, "overhead", "what daemon and doors add: time, idle CPU, memory", 200)
+    parser.add_argument(
+        "--idle", type=_positive, default=10, metavar="S", help="seconds of silence (default: 10)"
+    )
+    parser.set_defaults(run=_run_overhead)
+
+
+def _add(kinds: Any, name: str, words: str, limit: int) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = kinds.add_parser(name, help=words, description=words)
+    parser.add_argument("--model", metavar="NAME|PATH", help="a catalogue name or a GGUF file")
+    parser.add_argument("--json", action="store_true", help="one JSON object for machines")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of every random choice (default: 1)"
+    )
+    parser.add_argument(
+        "--limit", type=_positive, default=limit, metavar="N", help=f"how many (default: {limit})"
+    )
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return value
+
+
+def _traced(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="an editing trace (.json.gz)")
+    words = "number of the first edit (default: the middle of the trace)"
+    parser.add_argument("--start", type=_natural, metavar="N", help=words)
+
+
+def _peered(parser: argparse.ArgumentParser) -> None:
+    words = (
+        "`xllamacpp` (pip install xllamacpp), or the http URL of a running llama-server with the same model"
+    )
+    parser.add_argument("--peer", metavar="xllamacpp|URL", help=words)
+
+
+def _typing(kinds: Any) -> None:
+    parser = _add(kinds, "typing", "type a recorded trace again, beside a peer in the same run", 300)
+    _traced(parser)
+    _peered(parser)
+    words = "a recorded llama.vim session to show beside it (default: the one of the checkout)"
+    parser.add_argument("--session", type=Path, metavar="FILE", help=words)
+    words = "at the recorded times, each edit cancelling the request before it; one-line answers"
+    parser.add_argument("--realtime", action="store_true", help=words)
+    parser.set_defaults(run=_run_typing)
+
+
+def _exactness(kinds: Any) -> None:
+    parser = _add(kinds, "exactness", "text with the cache against text of a fresh evaluation", 300)
+    _traced(parser)
+    words = "a Python file to edit (default: argparse of the standard library)"
+    parser.add_argument("--python", type=Path, metavar="FILE", help=words)
+    parser.set_defaults(run=_run_exactness)
+
+
+def _quality(kinds: Any) -> None:
+    parser = _add(kinds, "quality", "single-line infilling: exact match of several prompts", 150)
+    parser.add_argument("--tasks", type=Path, required=True, metavar="FILE", help="tasks (.jsonl.gz)")
+    _peered(parser)
+    known = ",".join(quality.VARIANTS)
+    parser.add_argument("--variants", default=known, metavar="A,B", help=f"which prompts (default: {known})")
+    parser.add_argument("--fresh", action="store_true", help="ignore the results of earlier runs")
+    parser.set_defaults(run=_run_quality)
+
+
+def _run_typing(arguments: argparse.Namespace) -> int:
+    session = arguments.session or (_SESSION if _SESSION.is_file() else None)
+    plan = keystrokes.Plan(
+        trace=arguments.trace, session=session, start=arguments.start, limit=arguments.limit,
+        seed=arguments.seed, model=arguments.model, peer=arguments.peer,
+    )  # fmt: skip
+    measure = realtime.run if arguments.realtime else keystrokes.run
+    return _show(arguments, lambda report: measure(plan, report))
+
+
+def _run_exactness(arguments: argparse.Namespace) -> int:
+    a = arguments
+    plan = exactness.Plan(a.trace, a.python, a.start, a.limit, a.seed, a.model)
+    return _show(a, lambda report: exactness.run(plan, report))
+
+
+def _run_cancel(arguments: argparse.Namespace) -> int:
+    a = arguments
+    return _show(a, lambda report: cancelling.run(a.limit, a.seed, a.model, report))
+
+
+def _run_quality(arguments: argparse.Namespace) -> int:
+    names = tuple(name.strip() for name in arguments.variants.split(",") if name.strip())
+    unknown = [name for name in names if name not in quality.VARIANTS]
+    if unknown or not names:
+        raise BadRequest(
+            f"there is no variant {', '.join(unknown)}", f"There is {', '.join(quality.VARIANTS)}"
+        )
+    plan = quality.Plan(
+        tasks=arguments.tasks, limit=arguments.limit, seed=arguments.seed, model=arguments.model,
+        peer=arguments.peer, variants=names, fresh=arguments.fresh,
+    )  # fmt: skip
+    return _show(arguments, lambda report: quality.run(plan, report))
+
+
+def _run_overhead(arguments: argparse.Namespace) -> int:
+    a = arguments
+    return _show(a, lambda report: overhead.run(a.limit, a.seed, float(a.idle), a.model, report))
+
+
+def _show(arguments: argparse.Namespace, work: Work) -> int:
+    with _bar(arguments.measurement) as report:
+        outcome = asyncio.run(_stoppable(work(report)))
+    if arguments.json:
+        print(outcome.json())
+        return 0
+    console = Console()
+    for made in outcome.tables:
+        console.print(made)
+    console.print(f"model {outcome.model.get('name')}, seed {outcome.seed}", style="dim", highlight=False)
+    for note in outcome.notes:
+        console.print(note, style="dim", highlight=False, markup=False)
+    return 0
+
+
+async def _stoppable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """A TERM ends the measurement as Ctrl-C does: the daemon that it started is taken down first."""
+    task = asyncio.ensure_future(work)
+    with contextlib.suppress(NotImplementedError):  # Windows has no such signal
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError as error:
+        raise KeyboardInterrupt from error
+
+
+@contextlib.contextmanager
+def _bar(name: str) -> Iterator[Report]:
+    """A progress bar on standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(f"{name}: starting", total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(bar, description=name, completed=done, total=total)
+
+        yield report
