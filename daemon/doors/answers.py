@@ -1,0 +1,96 @@
+"""Ask the pipeline on behalf of a client: a dropped connection cancels, a stopping daemon says so."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+from daemon.doors.house import HOUSE, TRAFFIC, OnText
+from daemon.doors.wire import Events, error_body, known
+from daemon.nouns import Completion, CompletionRequest, Range
+
+MAX_TOKENS = 4096
+MAX_MS = 600_000
+MAX_CLIENT = 200
+
+
+def new_id() -> str:
+    """A request id nobody can guess."""
+    return f"cmpl-{secrets.token_hex(8)}"
+
+
+def client_key(request: web.Request, door: str, named: str | None) -> str:
+    """Whose newest request wins: the name in the body, that in `x-client-id`, or the door and User-Agent."""
+    name = named or request.headers.get("x-client-id")
+    return (name or f"{door}:{request.headers.get('User-Agent', '')}")[:MAX_CLIENT]
+
+
+async def answer(request: web.Request, ask: CompletionRequest, on_text: OnText | None = None) -> Completion:
+    """Run the pipeline. Cancelled with the connection; ends with stop `cancelled` when the daemon stops."""
+    house, traffic = request.app[HOUSE], request.app[TRAFFIC]
+    house.metrics.count("requests", ask.door)
+    started = time.perf_counter()
+    pieces: list[str] = []
+
+    async def pass_on(text: str) -> None:
+        pieces.append(text)
+        if on_text is not None:
+            await on_text(text)
+
+    work = asyncio.create_task(house.pipeline.complete(ask, pass_on if on_text else None))
+    traffic.works.add(work)
+    try:
+        done = await work
+    except asyncio.CancelledError:
+        if not traffic.draining or _told_to_end():
+            house.metrics.count("answers", "vanished")
+            raise
+        done = _stopped(ask, "".join(pieces))
+    finally:
+        traffic.works.discard(work)
+    house.metrics.answered(ask.door, done, (time.perf_counter() - started) * 1000)
+    return done
+
+
+def _told_to_end() -> bool:
+    """Whether the cancellation is this task's own (client gone), not that of the work it waits for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _stopped(ask: CompletionRequest, text: str) -> Completion:
+    cursor = len(ask.prefix)
+    return Completion(
+        id=ask.id,
+        text=text,
+        replace=Range(start=cursor, end=cursor),
+        stop="cancelled",
+        note="the daemon is stopping",
+    )
+
+
+async def streamed(
+    request: web.Request,
+    ask: CompletionRequest,
+    piece: Callable[[str], Any],
+    last: Callable[[Completion], Any],
+) -> web.StreamResponse:
+    """Answer with events: `piece` of each text, then `last` of the completion, or an error in its place."""
+    events = Events(request)
+
+    async def on_text(text: str) -> None:
+        await events.send(piece(text))
+
+    try:
+        final = last(await answer(request, ask, on_text))
+    except Exception as failure:
+        if not events.started:
+            raise
+        final = error_body(known(failure))
+    await events.send(final)
+    return await events.end()

@@ -1,0 +1,102 @@
+"""What the doors need of the house, and what is going on at them right now."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from daemon.engine.protocol import Engine
+from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.metrics import Metrics
+from daemon.settings import Settings
+
+OnText = Callable[[str], Awaitable[None]]
+"""Receives text as it comes; all pieces together are the completion's text."""
+
+
+class Pipeline(Protocol):
+    """daemon.pipeline.Pipeline as the doors see it; cancelling the awaiting task cancels the work."""
+
+    async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
+        """Answer one request."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a client may take, in seconds."""
+
+    head: float = 30.0
+    """For the request line and headers; also how long an idle connection is kept."""
+    body: float = 10.0
+    """For the whole body."""
+    read: float = 10.0
+    """For reading what we wrote, each time that the socket is full."""
+    linger: float = 2.0
+    """For the rest of a body that we will not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """Given by app.py. `status` is the body of /v1/status, `hello` the identity of the running daemon."""
+
+    pipeline: Pipeline
+    settings: Settings
+    status: Callable[[], Awaitable[dict[str, Any]]]
+    hello: Callable[[], dict[str, Any]]
+    stop: Callable[[], None]
+    engine: Engine
+    metrics: Metrics
+    patience: Patience = Patience()
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Requests in the house."""
+
+    inside: int = 0
+    """Requests that count against `server.max_concurrent`."""
+    empty: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while nobody is inside."""
+    draining: bool = False
+    works: set[asyncio.Task[Completion]] = field(default_factory=set)
+    _turns: dict[str, int] = field(default_factory=dict)
+    _next: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.empty.set()
+
+    def enter(self) -> None:
+        """One more is inside."""
+        self.inside += 1
+        self.empty.clear()
+
+    def leave(self) -> None:
+        """One has gone."""
+        self.inside -= 1
+        if not self.inside:
+            self.empty.set()
+
+    def take_turn(self, client: str) -> int:
+        """`client` asks something new; its earlier turns are over."""
+        turn = next(self._next)
+        self._turns[client] = turn
+        return turn
+
+    def has_turn(self, client: str, turn: int) -> bool:
+        """Whether nothing newer was asked by `client`."""
+        return self._turns.get(client) == turn
+
+    def end_turn(self, client: str, turn: int) -> None:
+        """Forget the turn, if it is still the newest."""
+        if self.has_turn(client, turn):
+            del self._turns[client]
+
+
+HOUSE: web.AppKey[House] = web.AppKey("house", House)
+TRAFFIC: web.AppKey[Traffic] = web.AppKey("traffic", Traffic)
