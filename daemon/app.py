@@ -94,10 +94,15 @@ class _Life:
     async def live(self, lock: Lock, socket_path: Path, port: int) -> int:
         """Open the doors, load the model, wait for the end, close everything."""
         app = http.build(self._house)
-        doors = await http.serve(app, self._house, socket_path, port)
-        self._addresses = doors.addresses
+        doors = await http.serve(app, self._house, socket_path, port if self._settings.server.tcp else None)
+        self._addresses = _addresses(doors)
         lock.write(
-            Holder(pid=self._hello.pid, build=self._hello.build, started=self._hello.started, port=doors.port)
+            Holder(
+                pid=self._hello.pid,
+                build=self._hello.build,
+                started=self._hello.started,
+                port=doors.port or 0,
+            )
         )
         _log.info("build %s listens on %s", self._hello.build, ", ".join(self._addresses))
         self._listen_to_signals()
@@ -108,8 +113,7 @@ class _Life:
         loading.cancel()
         try:
             async with asyncio.timeout(_CLOSE_S):
-                await doors.close()
-                await self._engine.close()
+                await asyncio.gather(doors.close(), self._engine.close())
         except TimeoutError:
             _log.warning("ended without waiting for everything")
         return 0
@@ -160,6 +164,11 @@ class _Life:
                 notes=self._notes,
             )
         )
+
+
+def _addresses(doors: http.Served) -> tuple[str, ...]:
+    found = [f"unix:{doors.socket_path}"] if doors.socket_path else []
+    return (*found, f"http://127.0.0.1:{doors.port}") if doors.port else tuple(found)
 
 
 def _traces(asked: str) -> tuple[int, ...]:

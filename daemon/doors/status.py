@@ -55,7 +55,6 @@ def status_body(facts: Facts) -> _Body:
         "refusals": counters.get("refused", {}),
         "errors": counters.get("errors", {}),
         "answers": counters.get("answers", {}),
-        "latency_ms": facts.metrics.get("latency_ms", {}),
         "degradations": _degradations(facts),
     }
 
