@@ -110,7 +110,7 @@ def reevaluations(pairs: Iterable[Pair]) -> list[int]:
 
 def _side(answers: Sequence[ours.Answer], suffix: str) -> Figures:
     figures: Figures = {}
-    full = [a for a in answers if a.generated >= TOKENS]
+    full = [a for a in answers if a.full]
     for share in PERCENTS:
         name = f"p{round(share * 100)}{suffix}"
         figures[f"evaluated_{name}"] = stats.percentile((a.evaluated for a in answers), share)
@@ -140,7 +140,7 @@ def figures_of(pairs: Sequence[Pair]) -> Figures:
     if not both:
         return figures
     figures.update(_side([theirs for _, theirs in both], "_peer"))
-    full = [(a, b) for a, b in both if min(a.generated, b.generated) >= TOKENS]
+    full = [(a, b) for a, b in both if a.full and b.full]
     figures["t12_pairs"] = float(len(full))
     for share in PERCENTS:
         name = f"p{round(share * 100)}"

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from daemon.bench import wire
+from daemon.errors import EngineFailed
 from daemon.nouns import Lines
 
 COMPLETE = "/v1/complete"
@@ -52,6 +53,11 @@ class Answer:
         return self.prompt - self.evaluated
 
     @property
+    def full(self) -> bool:
+        """Whether all tokens that were asked for were generated."""
+        return self.stop == "limit"
+
+    @property
     def whole(self) -> bool:
         """Whether it ended by itself."""
         return self.stop not in FAILED
@@ -74,7 +80,9 @@ def ask_body(
 ) -> bytes:
     """A native request. `more` are the measurement fields: cache, heal, anchor_lines, margins."""
     fields = {"prefix": prefix, "suffix": suffix, "max_tokens": tokens, "lines": lines}
-    return _encode({**fields, "stream": stream, "time_ms": milliseconds, "client": CLIENT, **more})
+    return _encode(
+        {**fields, "stream": stream, "time_ms": milliseconds, "client": CLIENT, "raw": True, **more}
+    )
 
 
 def peer_body(
@@ -132,6 +140,8 @@ async def _timed(events: AsyncGenerator[Any, None], text_of: Any, answer_of: Any
             else:
                 final = event
     last = time.perf_counter()
+    if "error" in final:
+        raise EngineFailed(f"a request failed: {final['error'].get('message', 'no reason given')}")
     first_ms, last_ms = ((first or last) - began) * 1e3, (last - began) * 1e3
     answer: Answer = answer_of(final, "".join(pieces), first_ms, last_ms)
     return answer

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import psutil
 
 from daemon.engine.frames import Report
@@ -51,6 +52,7 @@ def status_body(facts: Facts) -> _Body:
         "memory": _memory(facts),
         "reuse": _reuse(facts.report),
         "queue": _queue(facts.report),
+        "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "children": _children(facts.state),
         "refusals": counters.get("refused", {}),
         "errors": counters.get("errors", {}),
