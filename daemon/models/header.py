@@ -88,7 +88,7 @@ def _answer(output: bytes) -> dict[str, Any]:
 
 
 def describe(raw: dict[str, Any]) -> Header:
-    """Turn what gguf.read found into a Header. Raises gguf.GgufError where a needed value is missing or absurd."""
+    """Turn what gguf.read found into a Header. Raises GgufError where a needed value is missing or absurd."""
     values = raw["values"]
     architecture = values.get("general.architecture")
     _known(architecture)
