@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,8 +67,7 @@ class EngineClient:
         self._reports: list[asyncio.Future[Report]] = []
         self._state = EngineState(phase="stopped")
         self._profile: EngineProfile | None = None
-        self.vocabulary: tuple[str, str] = ("", "")
-        """(path, note) of the exported vocabulary."""
+        self._vocabulary = ("", "")
         self.ready = asyncio.Event()
 
     @property
@@ -81,12 +80,17 @@ class EngineClient:
         """Of the last load; kept over restarts."""
         return self._profile
 
+    @property
+    def vocabulary(self) -> tuple[str, str]:
+        """See Engine.vocabulary."""
+        return self._vocabulary
+
     async def start(self) -> None:
         """Begin to load; returns at once."""
         self._say("starting")
         self._keeper = asyncio.create_task(self._keep(), name="engine keeper")
 
-    async def stream(self, job: Submit) -> AsyncIterator[str | Generation]:
+    async def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         """See Engine.stream."""
         child = self._child
         if child is None or not self.ready.is_set():
@@ -173,7 +177,7 @@ class EngineClient:
             self._say("loading", message.stage, message.share)
         elif isinstance(message, Ready):
             self._profile = message.profile
-            self.vocabulary = (message.vocabulary, message.vocabulary_note)
+            self._vocabulary = (message.vocabulary, message.vocabulary_note)
             self.ready.set()
             self._say("ready", message.profile.why, 1.0)
         elif isinstance(message, Report):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from daemon.engine.frames import Report, Submit
 from daemon.engine.protocol import Engine, EngineState
@@ -45,10 +45,9 @@ class LateEngine:
     @property
     def vocabulary(self) -> tuple[str, str]:
         """Path and note of the exported vocabulary; empty until the model is loaded."""
-        found: tuple[str, str] = getattr(self._engine, "vocabulary", ("", ""))
-        return found
+        return self._engine.vocabulary if self._engine else ("", "")
 
-    def stream(self, job: Submit) -> AsyncIterator[str | Generation]:
+    def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         """See Engine.stream. Loading, with what to do, while there is no engine."""
         if self._engine is not None:
             return self._engine.stream(job)

@@ -3,7 +3,7 @@ for tests, both under the same contract tests."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from daemon.engine.frames import Report, Submit
@@ -36,7 +36,12 @@ class Engine(Protocol):
         """None until the first load has finished."""
         ...
 
-    def stream(self, job: Submit) -> AsyncIterator[str | Generation]:
+    @property
+    def vocabulary(self) -> tuple[str, str]:
+        """(path of the exported vocabulary, why nobody else can count with it); empty until the first load."""
+        ...
+
+    def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         """Yield text as it comes, and last one Generation that holds all of it.
 
         Closing the iterator, or cancelling the task that reads it, cancels the job. An engine that dies

@@ -1,0 +1,181 @@
+"""Where the prefix ends and the middle begins: anchors that stay while a person types.
+
+A prompt reads `prefix P | suffix S | middle M`. M is the text between the anchor and the cursor, so typing
+only appends to it and everything before stays evaluated. An anchor is found again by the text alone:
+whichever client asks, whatever window it sends, and without a path. Layout after EFIM (arXiv 2505.21889).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+_CLOSERS = ")]}\"'`>;"
+_MAX_CLOSERS = 2
+_HEAD = 160
+"""Characters of a window's beginning that identify its place."""
+_CONVINCING = 80
+"""A shorter prefix could stand anywhere; it only fits where the window begins with it."""
+_KEEP = 16
+_WORTH = 1.5
+"""A window this many times longer is worth an evaluation in idle time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The frozen part of a prompt: P and S."""
+
+    prefix: str
+    suffix: str
+
+    def middle(self, prefix: str, suffix: str) -> str | None:
+        """The text typed since this anchor, when the request still is at it; None when it is elsewhere."""
+        return self._since(prefix) if self._same_suffix(suffix) else None
+
+    def _same_suffix(self, suffix: str) -> bool:
+        if not self.suffix:
+            return not suffix
+        for extra in range(_MAX_CLOSERS + 1):
+            if suffix.startswith(self.suffix, extra):
+                return all(c in _CLOSERS for c in suffix[:extra])
+        return False
+
+    def _since(self, prefix: str) -> str | None:
+        if prefix.startswith(self.prefix):
+            return prefix[len(self.prefix) :]
+        if len(self.prefix) < _CONVINCING:
+            return None
+        if (at := prefix.rfind(self.prefix)) >= 0:
+            return prefix[at + len(self.prefix) :]
+        at = self.prefix.find(prefix[:_HEAD])
+        known = len(self.prefix) - at
+        return prefix[known:] if at >= 0 and prefix.startswith(self.prefix[at:]) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How much text may stand in the frozen part, in characters."""
+
+    prefix: int
+    suffix: int
+    middle: int
+    jump: int
+    """Characters that may be evaluated anew after a jump before the answer would come late."""
+    lines: int
+    """Lines above the cursor where a new anchor stands; -1 is the cursor itself."""
+
+
+class Anchors:
+    """Recent anchors of all documents, newest last."""
+
+    def __init__(self, keep: int = _KEEP) -> None:
+        self._recent: OrderedDict[Anchor, None] = OrderedDict()
+        self._keep = keep
+
+    def place(self, prefix: str, suffix: str, window: Window) -> tuple[Anchor, str, str]:
+        """(anchor, middle, reason) for a request: a recent anchor when it still fits, else a new one."""
+        if window.lines >= 0:
+            for anchor in reversed(self._recent):
+                middle = anchor.middle(prefix, suffix)
+                if middle is not None and len(middle) <= window.middle:
+                    self._remember(anchor)
+                    return anchor, middle, "typing at a known anchor"
+        cut = _line_start(prefix, window.lines)
+        head, reason = self._head(prefix[:cut], window)
+        anchor = Anchor(head, near(suffix, window.suffix))
+        self._remember(anchor)
+        return anchor, prefix[cut:], reason
+
+    def widen(self, anchor: Anchor, prefix: str, suffix: str, window: Window) -> Anchor | None:
+        """The anchor a patient planner would choose here, when it differs enough from `anchor` to be worth
+        evaluating in idle time; it is used once `adopt` is called."""
+        middle = anchor.middle(prefix, suffix)
+        cut = _line_start(prefix, window.lines)
+        head = _tail(prefix[:cut], window.prefix)
+        joined, _ = _continue(anchor.prefix, prefix[:cut])
+        wider = len(head) > len(joined or anchor.prefix) * _WORTH
+        longer = middle is not None and len(middle) > window.middle // 2
+        if middle is None or not (wider or longer):
+            return None
+        start = head if wider or not joined or len(joined) > window.prefix else joined
+        return Anchor(start, near(suffix, window.suffix))
+
+    def adopt(self, anchor: Anchor) -> None:
+        """`anchor` is evaluated: the next request that fits it uses it."""
+        self._remember(anchor)
+
+    def _head(self, head: str, window: Window) -> tuple[str, str]:
+        """The prefix up to a new anchor, beginning where an evaluated one began if that saves work."""
+        best, fresh = "", len(head)
+        for anchor in reversed(self._recent):
+            joined, new = _continue(anchor.prefix, head)
+            if joined and len(joined) <= window.prefix and new < fresh:
+                best, fresh = joined, new
+        if best and fresh + window.suffix <= max(window.jump, 2 * window.suffix):
+            return best, f"new anchor, {len(best) - fresh} known characters before it"
+        room = min(window.prefix, max(window.jump - window.suffix, window.suffix))
+        return _tail(head, room), "new anchor, new window"
+
+    def _remember(self, anchor: Anchor) -> None:
+        self._recent[anchor] = None
+        self._recent.move_to_end(anchor)
+        while len(self._recent) > self._keep:
+            self._recent.popitem(last=False)
+
+
+def near(suffix: str, room: int) -> str:
+    """The beginning of `suffix`, whole lines up to `room` characters; at least a part of the first."""
+    if len(suffix) <= room:
+        return suffix
+    end = suffix.rfind("\n", 0, room) + 1
+    return suffix[: end or room]
+
+
+def _tail(head: str, room: int) -> str:
+    """The end of `head`, whole lines up to `room` characters; of one long line its end."""
+    if len(head) <= room:
+        return head
+    start = head.find("\n", len(head) - room - 1) + 1
+    return head[start:] if 0 < start < len(head) else head[-room:] if room else ""
+
+
+def _line_start(text: str, lines: int) -> int:
+    """Offset of the line start `lines` above the last line; -1 is the end of the text."""
+    if lines < 0:
+        return len(text)
+    at = len(text)
+    for _ in range(lines + 1):
+        at = text.rfind("\n", 0, at)
+        if at < 0:
+            return 0
+    return at + 1
+
+
+def _continue(known: str, head: str) -> tuple[str, int]:
+    """(text from where `known` begins to the end of `head`, characters of it not in `known`).
+
+    ("", 0) when the two do not overlap.
+    """
+    if len(known) < _CONVINCING:
+        return ("", 0)
+    start = head.find(known[:_HEAD])
+    if start >= 0:
+        joined = head[start:]
+    else:
+        start = known.find(head[:_HEAD]) if head else -1
+        if start < 0:
+            return ("", 0)
+        joined = known[:start] + head
+    return joined, len(joined) - _common(known, joined)
+
+
+def _common(a: str, b: str) -> int:
+    """Length of the common beginning, by halving: string comparison is the fast path."""
+    low, high = 0, min(len(a), len(b))
+    while low < high:
+        half = (low + high + 1) // 2
+        if a[:half] == b[:half]:
+            low = half
+        else:
+            high = half - 1
+    return low
