@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -141,38 +142,36 @@ def _start(arguments: tuple[str, ...], token: str) -> Hello:
                 return hello
             # A `serve` started by hand may have won: then ours has ended and the other one answers soon.
             if code is not None and not _held():
-                raise LifecycleError(f"the daemon ended at once: {_last_words(code)}", _whole_story())
+                raise LifecycleError(f"the daemon ended at once: {_last_words(output, code)}", _whole_story())
             time.sleep(_POLL_S)
         child.terminate()
         raise LifecycleError(f"the daemon did not answer within {START_S:.0f} s", _whole_story())
 
 
 def _whole_story() -> str:
-    return f"{start_log()} has all it said"
+    return f"{start_log()} has all it said" if start_log().exists() else "`foretype serve` shows all it says"
 
 
-def _last_words(code: int) -> str:
-    lines: list[str] = []
-    with contextlib.suppress(OSError):
-        lines = [line for line in start_log().read_text("utf-8", "replace").splitlines() if line.strip()]
+def _last_words(output: IO[bytes], code: int) -> str:
+    output.seek(0)
+    lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1].removeprefix("error: ").rstrip(".") if lines else f"exit code {code}"
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[IO[bytes] | int]:
-    """The file for the first words of a daemon; none where the folder cannot be written."""
+def _said() -> Iterator[IO[bytes]]:
+    """The file for the first words of a daemon; a nameless one where its folder cannot be written."""
     try:
         start_log().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         start_log().write_bytes(b"")
-        stream = start_log().open("ab")
+        stream: IO[bytes] = start_log().open("a+b")
     except OSError:
-        yield subprocess.DEVNULL
-        return
+        stream = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the next statement, like the other
     with stream:
         yield stream
 
 
-def _spawn(arguments: tuple[str, ...], output: IO[bytes] | int) -> subprocess.Popen[bytes]:
+def _spawn(arguments: tuple[str, ...], output: IO[bytes]) -> subprocess.Popen[bytes]:
     """Start `serve` apart from this terminal. -I: no folder and no variable can replace its modules."""
     command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", *arguments]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
