@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--word", action="append", default=[])
     parser.add_argument("names", nargs="*")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     sys.stdout.write(fingerprint(arguments.root, arguments.names, arguments.word) + "\n")
 
 
