@@ -27,11 +27,12 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     model: dict[str, Any] = field(default_factory=dict)
     profile: dict[str, Any] = field(default_factory=dict)
-    interrupted: bool = False
 
     def json(self) -> str:
-        """One JSON object. A figure that could not be measured (NaN) is null."""
-        figures = {k: (v if math.isfinite(v) else None) for k, v in self.figures.items()}
+        """One JSON object. A figure that could not be measured (NaN) is left out and named in the notes."""
+        figures = {name: value for name, value in self.figures.items() if math.isfinite(value)}
+        missing = [name for name in self.figures if name not in figures]
+        notes = [*self.notes, f"not measured: {', '.join(missing)}"] if missing else self.notes
         whole = {
             "name": self.name,
             "model": self.model,
@@ -39,7 +40,7 @@ class Outcome:
             "profile": self.profile,
             "seed": self.seed,
             "figures": figures,
-            "notes": self.notes,
+            "notes": notes,
         }
         return json.dumps(whole, ensure_ascii=False)
 
