@@ -52,9 +52,9 @@ def load() -> dict[str, Entry]:
     return {name: _pinned(entry, known.get(name)) for name, entry in merged.items()}
 
 
-def own() -> set[str]:
-    """Names of the models that the user added."""
-    return {entry.name for entry in _user().model}
+def user_entries() -> tuple[Entry, ...]:
+    """The models that the user added."""
+    return _user().model
 
 
 def hub() -> str:
@@ -83,8 +83,8 @@ def file_of(entry: Entry) -> Path:
     """Where the entry's file is, or will be: the models folder, or where the user keeps it."""
     pulled = paths.models_dir() / f"{entry.name}.gguf"
     first = entry.source[0]
-    if isinstance(first, Local) and entry.name in own() and not pulled.exists():
-        return Path(first.path)
+    if isinstance(first, Local) and "$" not in first.path and not pulled.exists():
+        return Path(first.path).expanduser()
     return pulled
 
 

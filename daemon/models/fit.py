@@ -65,8 +65,8 @@ def plan(
 ) -> list[Row]:
     """The best combination for each device, main model and draft model.
 
-    The largest context that fits, f16 before q8_0 at the same context; where nothing fits, the smallest one and
-    by how much it is too large.
+    The largest context that fits, f16 before q8_0 at the same context; where nothing fits, the smallest one
+    and by how much it is too large.
     """
     known = sorted(entries, key=lambda entry: entry.bytes)
     rows = []
@@ -84,6 +84,11 @@ def need(main: Entry, draft: Entry | None, context: int, kv_type: KvType) -> tup
     models = [main, draft] if draft else [main]
     kv = sum(int(kv_per_token(model, kv_type) * context) for model in models)
     return sum(model.bytes for model in models), kv, sum(compute(model) for model in models)
+
+
+def memory_mb(entry: Entry) -> int:
+    """MiB for one model at 8192 tokens (or its own context, if smaller) of f16 context, margin included."""
+    return _mib(sum(need(entry, None, min(8192, entry.context), "f16")) + MARGIN)
 
 
 def kv_per_token(entry: Entry, kv_type: KvType) -> float:

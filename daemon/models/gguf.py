@@ -6,6 +6,7 @@ and every count is checked before it is believed. Runs in the limited child of h
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import struct
@@ -226,13 +227,14 @@ def _tensors(reader: Reader, count: int, values: dict[str, Any]) -> dict[str, An
     names: set[str] = set()
     expected = 0
     types: dict[str, int] = {}
-    embedding = 0
+    embedding = parameters = 0
     for _ in range(count):
         name = reader.text("a tensor name", 63)
         if name in names:
             raise GgufError(f"tensor {name!r} appears twice")
         names.add(name)
         shape, kind, size = _tensor(reader, name)
+        parameters += math.prod(shape)
         offset = reader.number("<Q", f"the offset of {name}")
         if offset != expected:
             raise GgufError(f"tensor {name} lies at offset {offset}, expected {expected}")
@@ -248,7 +250,14 @@ def _tensors(reader: Reader, count: int, values: dict[str, Any]) -> dict[str, An
     start = -(-reader.position // alignment) * alignment
     if start + end > reader.size:
         raise GgufError(f"the file is cut short: its tensors end at byte {start + end}, it has {reader.size}")
-    return {"tensors": count, "types": types, "data_offset": start, "weights": end, "rows": embedding}
+    return {
+        "tensors": count,
+        "types": types,
+        "data_offset": start,
+        "weights": end,
+        "rows": embedding,
+        "parameters": parameters,
+    }
 
 
 def _tensor(reader: Reader, name: str) -> tuple[list[int], str, int]:
@@ -260,9 +269,7 @@ def _tensor(reader: Reader, name: str) -> tuple[list[int], str, int]:
     if kind not in known.TENSOR_TYPES:
         raise GgufError(f"tensor {name} has type {kind}, which this engine does not know")
     label, block, width = known.TENSOR_TYPES[kind]
-    elements = 1
-    for extent in shape:
-        elements *= extent
+    elements = math.prod(shape)
     if elements == 0 or elements >= 1 << 62:
         raise GgufError(f"tensor {name} has the impossible shape {' by '.join(map(str, shape))}")
     if shape[0] % block:

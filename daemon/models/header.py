@@ -47,6 +47,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fim: FimIds
     fim_source: str
     """`metadata`, `texts` (found by the tokens' texts, as llama.cpp does) or `none`."""
+    parameters: int
     tensors: int
     types: dict[str, int]
     """Bytes per tensor type."""
@@ -122,6 +123,7 @@ def describe(raw: dict[str, Any]) -> Header:
         pretokenizer=_text(values, "tokenizer.ggml.pre"),
         fim=fim,
         fim_source=source,
+        parameters=raw["parameters"],
         tensors=raw["tensors"],
         types=raw["types"],
         weights_bytes=raw["weights"],

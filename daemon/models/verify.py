@@ -49,9 +49,8 @@ def verified(path: Path, force: bool = False) -> str:
     """The SHA-256 of a GGUF whose header is sound, from its stamp or anew. Raises ModelError."""
     try:
         before = path.stat()
-        known = stamps().get(str(path.absolute()))
-        if known and not force and _same(known, before):
-            return known.sha256
+        if not force and (known := stamped(path)):
+            return known
         header.check(path)
         sha256 = digest(path)
         after = path.stat()
@@ -61,6 +60,12 @@ def verified(path: Path, force: bool = False) -> str:
         raise ModelError(f"{path} changed while it was verified", "Try again when nothing writes to it")
     stamp(path, after, sha256)
     return sha256
+
+
+def stamped(path: Path) -> str | None:
+    """The SHA-256 of a file that was verified and has not changed since."""
+    known = stamps().get(str(path.absolute()))
+    return known.sha256 if known and _same(known, path.stat()) else None
 
 
 def stamps() -> dict[str, Stamp]:
