@@ -81,8 +81,9 @@ class _Life:
         self._engine = LateEngine()
         self._end = asyncio.Event()
         self._addresses: tuple[str, ...] = ()
+        self._pipeline = Pipeline(self._engine, settings, self._metrics)
         self._house = House(
-            pipeline=Pipeline(self._engine, settings, self._metrics),
+            pipeline=self._pipeline,
             settings=settings,
             status=self._status,
             hello=lambda: msgspec.to_builtins(self._hello),
@@ -113,7 +114,7 @@ class _Life:
         loading.cancel()
         try:
             async with asyncio.timeout(_CLOSE_S):
-                await asyncio.gather(doors.close(), self._engine.close())
+                await asyncio.gather(doors.close(), self._pipeline.close(), self._engine.close())
         except TimeoutError:
             _log.warning("ended without waiting for everything")
         return 0
@@ -160,6 +161,7 @@ class _Life:
                 report=await self._engine.report(),
                 missing=self._engine.missing,
                 vocabulary_note=self._engine.vocabulary[1],
+                planning_note=self._pipeline.note,
                 metrics=self._metrics.snapshot(),
                 notes=self._notes,
             )

@@ -92,14 +92,14 @@ def _body(settings: Settings) -> dict[str, Any]:
 def _serve(arguments: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - `status` must not wait for the daemon's imports
 
-    from daemon import app  # noqa: PLC0415
+    from daemon.app import run  # noqa: PLC0415
     from daemon.observe import logs  # noqa: PLC0415
 
     settings = common.load(arguments)
     os.umask(0o077)
     trouble = logs.setup(settings.logs)
     notes = (trouble,) if trouble else ()
-    return asyncio.run(app.run(settings, paths.socket_path(), settings.server.port, notes))
+    return asyncio.run(run(settings, paths.socket_path(), settings.server.port, notes))
 
 
 def _logs(arguments: argparse.Namespace) -> int:

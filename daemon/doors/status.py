@@ -31,6 +31,7 @@ class Facts:
     report: Report | None
     missing: ForetypeError | None
     vocabulary_note: str
+    planning_note: str
     metrics: _Body
     notes: tuple[str, ...]
 
@@ -72,7 +73,7 @@ def _model(facts: Facts) -> _Body:
         "trained_context": found.trained_context if found else 0,
         "phase": facts.state.phase,
         "share": facts.state.share,
-        "detail": facts.state.detail,
+        "detail": facts.missing.message if facts.missing else facts.state.detail,
         "remedy": facts.missing.remedy if facts.missing else "",
     }
 
@@ -169,7 +170,9 @@ def _degradations(facts: Facts) -> list[str]:
         found.append(f"vocabulary: {facts.vocabulary_note}")
     if profile is None:
         return found
-    if not profile.model.fim.usable:
+    if profile.model.fim.usable:
+        found += [facts.planning_note] if facts.planning_note else []
+    else:
         found.append("plain-prefix mode: the model has no fill-in-the-middle tokens, text below is not used")
     if profile.backend == "CPU" and (asked.backend == "gpu" or profile.why.startswith("GPU")):
         found.append(f"CPU instead of the GPU: {profile.why}")

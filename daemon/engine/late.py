@@ -25,7 +25,7 @@ class LateEngine:
     def refuse(self, error: ForetypeError) -> None:
         """No engine can be made, and why; one may still be attached later."""
         self._missing = error
-        self._state = EngineState(phase="failed", detail=error.message)
+        self._state = EngineState(phase="failed", detail=str(error))
 
     @property
     def missing(self) -> ForetypeError | None:

@@ -1,0 +1,86 @@
+"""The daemon with a real engine child and the tiny model: arrival, death, and the end of both."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from test_life_daemon import Home, alive, home, until
+
+__all__ = ["home"]
+
+
+@pytest.fixture
+def ready(home: Home, tiny_model: Path) -> Home:
+    home.up("--model", str(tiny_model))
+    until(lambda: home.status()["model"]["phase"] == "ready", 30)
+    return home
+
+
+def test_status_tells_everything(ready: Home) -> None:
+    body = ready.status()
+    assert body["model"]["name"] == "tiny"
+    assert body["device"]["backend"]
+    assert body["device"]["why"]
+    assert body["profile"]["prefill"]
+    assert body["profile"]["verify"]
+    assert body["memory"]["engine_rss_bytes"] > body["memory"]["kv_bytes"] > 0
+    assert body["children"] == [{**body["children"][0], "name": "engine", "phase": "ready", "restarts": 0}]
+    told = ready.run("status").stdout
+    for word in ("device", "profile", "memory", "reuse", "children"):
+        assert f"\n{word} " in told
+
+
+def test_complete_prints_ghost_text_and_counters(ready: Home) -> None:
+    (ready.folder / "a.py").write_bytes("# é\r\ndef total(order):\r\n    return \r\n".encode())
+    done = ready.run("complete", "a.py:3:12", "--json", "--lines", "free", "--max-tokens", "8")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    counters = answer["counters"]
+    assert counters["prompt"] == counters["reused"] + counters["evaluated"] > 0
+    assert sum(segment["tokens"] for segment in answer["segments"]) == counters["prompt"]
+    assert answer["replace"]["start"] == len("# é\r\ndef total(order):\r\n    return ")
+    shown = ready.run("complete", "a.py:3", "--max-tokens", "8")
+    assert shown.returncode == 0, shown.stderr
+    assert "stop: " in shown.stdout
+
+
+def test_a_killed_engine_is_explained_and_comes_back(ready: Home) -> None:
+    pid = ready.status()["children"][0]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: ready.status()["children"][0]["restarts"] == 1)
+    until(lambda: ready.status()["model"]["phase"] == "ready", 30)
+    child = ready.status()["children"][0]
+    assert child["pid"] != pid
+    assert "SIGKILL" in child["last_failure"]
+    assert any("started again" in line for line in ready.status()["degradations"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_engine_dies_with_the_daemon(ready: Home, number: signal.Signals) -> None:
+    body = ready.status()
+    engine = body["children"][0]["pid"]
+    os.kill(body["pid"], number)
+    until(lambda: not alive(body["pid"]), 2.5)
+    until(lambda: not alive(engine), 5)
+
+
+def test_a_model_that_arrives_later_is_loaded(home: Home, tiny_model: Path) -> None:
+    late = home.folder / "late.gguf"
+    home.up("--model", str(late))
+    until(lambda: home.status()["model"]["phase"] == "failed")
+    assert "no model file" in home.status()["model"]["detail"]
+    shutil.copy(tiny_model, home.folder / "part")
+    (home.folder / "part").rename(late)
+    until(lambda: home.status()["model"]["phase"] == "ready", 30)
+    assert home.status()["model"]["name"] == "late"
+
+
+def test_up_says_what_the_running_daemon_does_not_do(ready: Home) -> None:
+    done = ready.run("up", "--port", "1", "--model", "other.gguf")
+    assert done.returncode == 0
+    assert "already running" in done.stdout
+    assert "foretype restart --model other.gguf" in done.stderr
+    assert "restart --port 1" in done.stderr
