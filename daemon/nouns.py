@@ -180,6 +180,8 @@ class Completion(Noun, frozen=True):
     segments: tuple[Segment, ...] = ()
     reason: str = ""
     margins: tuple[float, ...] = ()
+    tokens: tuple[int, ...] = ()
+    """All generated ids, healed ones included; only with `margins`."""
 
 
 class FimIds(Noun, frozen=True):

@@ -165,7 +165,7 @@ def _answer(done: Completion, body: Ask, place: Place, house: House) -> dict[str
     if not body.raw:
         del found["raw"]
     if not body.margins:
-        found.pop("margins", None)
+        del found["margins"], found["tokens"]
     replaced = Range(start=outer(place.outer, done.replace.start), end=outer(place.outer, done.replace.end))
     profile = house.engine.profile
     return {
