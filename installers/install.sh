@@ -229,11 +229,11 @@ show_demo() {
 read_options "$@"
 if [ -n "$OFFLINE" ]; then read_bundle; fi
 cd / # from here on the current directory is one that no project writes to
+choose_backend "$WISH"
 find_python "$NAMED_PYTHON" "${BUNDLE_PYTHON:-}"
 VENV=$PREFIX/venv STAMP=$PREFIX/installed LOG=$PREFIX/install.log
 mkdir -p "$PREFIX" 2>/dev/null || die "$PREFIX cannot be made: is the home folder writable?"
 hold_lock "$PREFIX/.lock" 'another installation runs; waiting for it'
-choose_backend "$WISH"
 if [ -n "$OFFLINE" ]; then BACKEND=${BUNDLE_BACKEND:-$BACKEND} WHY='the prepared folder was built for it'; fi
 if [ -n "${BUNDLE_PYTHON:-}" ]; then
     "$PYTHON" -I -c "import sys; sys.exit('%d.%d' % sys.version_info[:2] != '$BUNDLE_PYTHON')" ||
