@@ -62,6 +62,9 @@ def parser(only: str | None = None) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status. Errors are told on stderr with what to do about them."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
+        parser().print_help(sys.stderr)
+        sys.exit(2)
     named = words[0] if words and words[0] in COMMANDS else None
     try:
         arguments = parser(named).parse_args(words)

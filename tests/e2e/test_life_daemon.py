@@ -197,7 +197,7 @@ def test_builds_replace_each_other_both_ways(home: Home) -> None:
     subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(bare)], check=True)
     (packages,) = bare.glob("lib/python*/site-packages")
     (packages / "all.pth").write_text(
-        f"{copy}\n" + "".join(f"{p}\n" for p in sys.path if "site-packages" in p)
+        f"{copy}\n" + "".join(f"{p}\n" for p in sys.path if p.endswith("-packages"))
     )
     other = [str(bare / "bin/python"), *COMMAND[1:]]
     first = home.up()
