@@ -64,18 +64,18 @@ gather_wheels() {
 gather_models() {
     logged 'program' "$LOG" pip install --no-index --find-links "$TARGET/wheels" "$ROOT" || return 1
     mkdir -p "$TARGET/models"
-    for name in ${MODELS:-''}; do
-        "$WORK/venv/bin/python" -I -m daemon.cli.main models pull ${name:+"$name"}
+    default=$("$WORK/venv/bin/python" -I -c 'from daemon import settings; print(settings.Settings().engine.model)')
+    for name in ${MODELS:-$default}; do
+        "$WORK/venv/bin/python" -I -m daemon.cli.main models pull "$name" || return 1
         file=$("$WORK/venv/bin/python" -I -c "$FIND_MODEL" "$name")
-        cp "$file" "$TARGET/models/"
+        cp "$file" "$TARGET/models/$name.gguf" || return 1
     done
 }
 
 FIND_MODEL='
 import sys
-from daemon import paths, settings
-name = sys.argv[1] or settings.load().engine.model
-print(paths.models_dir() / (name + ".gguf"))'
+from daemon.models import catalogue
+print(catalogue.file_of(catalogue.find(sys.argv[1])))'
 
 find_python "$NAMED_PYTHON"
 choose_backend "$WISH"

@@ -206,24 +206,28 @@ install_all() {
     printf '%s\n' "$FINGERPRINT" >"$STAMP"
 }
 
-get_model() {
+get_models() {
     if [ -z "$OFFLINE" ]; then
-        "$BIN/foretype" models pull || die 'the model could not be fetched; run this again to go on from where it stopped'
+        name=$("$VENV/bin/python" -I -B -c 'from daemon import settings; print(settings.load().engine.model)') ||
+            die 'the settings cannot be read'
+        case $name in */* | *.gguf) return ;; esac # a file of the user's own
+        "$BIN/foretype" models pull "$name" ||
+            die 'the model could not be fetched; run this again to go on from where it stopped'
         return
     fi
     for file in "$OFFLINE"/models/*.gguf; do
-        [ -f "$file" ] || die "$OFFLINE/models holds no GGUF file"
-        "$BIN/foretype" models add "$file"
+        [ -f "$file" ] || die "$OFFLINE/models holds no model; see bundle.sh --model, or use --no-model"
+        "$BIN/foretype" models pull "$(basename "$file" .gguf)" --from "$OFFLINE/models" || die "$file cannot be used"
     done
 }
 
 show_demo() {
     sample=$ROOT/tests/data/samples/orders.py
-    say '' "Demo: line 10 of $sample is empty; Foretype fills it." ''
-    "$BIN/foretype" up
-    sed -n '8,9p' "$sample"
-    "$BIN/foretype" complete "$sample:10:5"
-    say '' "The daemon goes on running for your editor. To end it: foretype down"
+    say '' "Demo: line 10 of $sample is empty. Foretype fills it:" ''
+    "$BIN/foretype" up || die 'the daemon does not start; foretype doctor looks for the reason'
+    say ''
+    "$BIN/foretype" complete "$sample:10:5" || die 'no completion came; foretype doctor looks for the reason'
+    say '' 'The daemon goes on running for your editor. To end it: foretype down'
 }
 
 read_options "$@"
@@ -251,6 +255,6 @@ else
 fi
 if [ -n "$FELL" ]; then warn "the build for $FELL failed: the processor is used. Try again with --backend $FELL"; fi
 write_launcher
-if [ "$MODEL" = 1 ]; then get_model; fi
+if [ "$MODEL" = 1 ]; then get_models; fi
 if [ "$DEMO" = 1 ]; then show_demo; fi
 on_path
