@@ -137,8 +137,9 @@ def _start(arguments: tuple[str, ...], token: str) -> Hello:
         child = _spawn(arguments, output)
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
-            code = child.poll()
-            if (hello := _ours(token)) is not None:
+            code, hello = child.poll(), instance.greet(token)
+            # Its own build is right even if the files changed while it started.
+            if hello is not None and (hello.pid == child.pid or hello.build == instance.build_id()):
                 return hello
             # A `serve` started by hand may have won: then ours has ended and the other one answers soon.
             if code is not None and not _held():

@@ -20,6 +20,8 @@ from daemon.errors import BadRequest, EngineFailed, Loading, ModelError
 from daemon.settings import Settings
 
 _POLL_S = 0.1
+_TIME_MS = 60_000
+"""A person who asked once waits longer than an editor does at each key."""
 _ABOVE = 3
 """Lines shown above the cursor's."""
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
@@ -55,6 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "text": text,
         "cursor": {"offset": offset},
         "client": "foretype complete",
+        "time_ms": max(settings.complete.time_ms, _TIME_MS),
     }
     if arguments.max_tokens is not None:
         body["max_tokens"] = arguments.max_tokens
@@ -77,8 +80,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _patience(settings: Settings) -> float:
-    """The answer is limited by `complete.time_ms`; what is beyond is loading and waiting."""
-    return settings.complete.time_ms / 1000 + 60.0
+    """Seconds for the answer: its time limit, and some for waiting behind others."""
+    return max(settings.complete.time_ms, _TIME_MS) / 1000 + 30.0
 
 
 def _place(text: str) -> tuple[Path, int, int | None]:

@@ -73,7 +73,7 @@ def examine(config: Path | None = None) -> Iterator[Check]:
     body = _status(chosen) if hello else {}
     yield _guarded("runtime", lambda: runtime(hello))
     yield port(chosen, body)
-    yield _guarded("model", lambda: model(chosen))
+    yield _guarded("model", lambda: model(chosen, body))
     yield engine(body)
     yield disk()
     yield log_size(chosen)
@@ -167,8 +167,11 @@ def port(chosen: Settings, body: dict[str, Any]) -> Check:
     return Check("port", "ok", f"127.0.0.1:{wanted} is free")
 
 
-def model(chosen: Settings) -> Check:
-    """Whether the chosen model is here and what it should be. May hash it (seconds)."""
+def model(chosen: Settings, body: dict[str, Any]) -> Check:
+    """Whether the model in use is here and what it should be. May hash it (seconds)."""
+    running = body.get("model", {})
+    if running.get("phase") == "ready":
+        return Check("model", "ok", f"{running.get('name')} is loaded, {running.get('path')}")
     file = catalogue.resolve(chosen.engine.model)
     return Check("model", "ok", f"{file.name}, {report.size(file.size)}, verified, {file.path}")
 
@@ -180,9 +183,10 @@ def engine(body: dict[str, Any]) -> Check:
     except importlib.metadata.PackageNotFoundError:
         return Check("engine", "fail", "llama-cpp-python is not installed", "Install again with installers/")
     state, device = body.get("model", {}), body.get("device") or {}
+    if state.get("remedy"):
+        return Check("engine", "ok", f"{library}; waits for the model")
     if state.get("phase") == "failed":
-        remedy = state.get("remedy") or "See `foretype logs engine`"
-        return Check("engine", "fail", f"{library}; failed: {state.get('detail')}", remedy)
+        return Check("engine", "fail", f"{library}; {state.get('detail')}", "See `foretype logs engine`")
     degraded = body.get("degradations", [])
     text = f"{library}; " + (f"{device['backend']}: {device['why']}" if device else "not loaded now")
     if degraded:

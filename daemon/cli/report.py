@@ -80,10 +80,10 @@ def _profile(profile: _Body) -> str:
         return ""
     prefill = ", ".join(f"{rows} rows {ms:.1f} ms" for rows, ms in profile.get("prefill", []))
     verify = ", ".join(f"{rows}: {ms:.1f}" for rows, ms in profile.get("verify", []))
-    return (
-        f"context {profile.get('context')}, slice {profile.get('tick_tokens')}; prefill {prefill}; "
-        f"decode of n rows in ms: {verify}; loaded in {profile.get('load_ms', 0.0) / 1000:.1f} s"
-    )
+    costs = [f"prefill {prefill}"] if prefill else []
+    costs += [f"decode of n rows in ms {verify}"] if verify else []
+    sizes = f"context {profile.get('context')}, slice {profile.get('tick_tokens')}"
+    return "; ".join([sizes, *costs, f"loaded in {profile.get('load_ms', 0.0) / 1000:.1f} s"])
 
 
 def _memory(memory: _Body) -> str:
