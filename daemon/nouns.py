@@ -45,13 +45,15 @@ class Extra(Noun, frozen=True):
 
 
 class Limits(Noun, frozen=True):
-    """What ends an answer. `milliseconds` counts from submission to the engine."""
+    """What ends an answer. `milliseconds` counts from the end of prompt evaluation."""
 
     lines: Lines = "auto"
     tokens: int = 64
     milliseconds: int | None = None
     milliseconds_after_line: int | None = None
     """llama-server's `t_max_predict_ms`: ends the text once a line is complete and this much time has passed."""
+    deadline: int | None = None
+    """Milliseconds from submission, prompt evaluation included; after them nobody waits for the answer."""
     stop: tuple[str, ...] = ()
     indent: int | None = None
     """llama-server's `n_indent`: a later line indented less than this many columns ends the text."""

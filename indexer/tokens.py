@@ -18,7 +18,7 @@ import tiktoken
 
 from indexer.errors import VocabularyUnusable
 
-FORMAT = 2
+FORMAT = 3
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _QWEN2 = _WORDS + (r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -48,6 +48,8 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     pre: str
     """Name of the pre-tokenizer."""
     pieces: list[bytes]
+    note: str = ""
+    """Why other processes cannot count with it exactly; empty when they can (checked at export)."""
 
 
 class Tokenizer(Protocol):

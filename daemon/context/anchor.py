@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 _CLOSERS = ")]}\"'`>;"
 _MAX_CLOSERS = 2
-_HEAD = 160
-"""Characters of a window's beginning that identify its place."""
+_HEAD = 64
+"""Characters of a window's beginning by which its place is looked for; the rest is compared in whole."""
+_PLACES = 8
+"""A beginning that stands more often than this (blank lines, licence headers) is given up."""
 _CONVINCING = 80
 """A shorter prefix could stand anywhere; it only fits where the window begins with it."""
 _KEEP = 16
@@ -48,8 +50,13 @@ class Anchor:
         if (at := prefix.rfind(self.prefix)) >= 0:
             return prefix[at + len(self.prefix) :]
         at = self.prefix.find(prefix[:_HEAD])
-        known = len(self.prefix) - at
-        return prefix[known:] if at >= 0 and prefix.startswith(self.prefix[at:]) else None
+        for _ in range(_PLACES):
+            if at < 0:
+                break
+            if prefix.startswith(self.prefix[at:]):
+                return prefix[len(self.prefix) - at :]
+            at = self.prefix.find(prefix[:_HEAD], at + 1)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from daemon.engine.binding import Context
 
 _PREFILL = (1, 16, 32, 64, 128)
 _VERIFY = (1, 2, 3, 4, 5, 8)
-_BUDGET_S = 1.5
+_BUDGET_S = 1.0
+_ALWAYS = 3
+"""Slice sizes that are measured even on a machine too slow or too busy for the budget."""
 
 
 def thread_candidates(cores: int) -> list[int]:
@@ -40,12 +42,12 @@ def choose_threads(context: Context, cores: int) -> int:
 def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
     """(prefill, verify): pairs of rows in one decode and milliseconds; sequence 0 must be empty."""
     began = time.perf_counter()
-    verify = tuple((k, _time(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
     prefill = []
     for rows in _PREFILL:
-        if rows > context.batch or time.perf_counter() - began > _BUDGET_S:
+        if rows > context.batch or (len(prefill) >= _ALWAYS and time.perf_counter() - began > _BUDGET_S):
             break
         prefill.append((rows, _time(context, rows, 1)))
+    verify = tuple((k, _time(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
     return tuple(prefill), verify
 
 

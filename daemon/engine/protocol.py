@@ -38,7 +38,7 @@ class Engine(Protocol):
 
     @property
     def vocabulary(self) -> tuple[str, str]:
-        """(path of the exported vocabulary, why nobody else can count with it); empty until the first load."""
+        """(path of the exported vocabulary, why nobody else can count with it); empty until loaded."""
         ...
 
     def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:

@@ -42,7 +42,7 @@ class Run:
         self._queued_ms = ticket.age_ms()
         self._prompt_ms = 0.0
         self._first_ms = 0.0
-        self._line_ms = 0.0
+        self._generating = 0.0
         self._compute_s = compute_s
         self._began = time.perf_counter()
 
@@ -50,10 +50,17 @@ class Run:
         """Between slices: raises Stopped when the request was cancelled or ran out of time."""
         if self.ticket.ended is not None:
             raise Stopped(self.ticket.ended)
+        if self._late():
+            raise Stopped("time")
+
+    def _late(self) -> bool:
+        deadline = self.job.limits.deadline
+        return deadline is not None and self.ticket.age_ms() >= deadline
 
     def prompt_done(self) -> None:
         """The whole prompt is evaluated."""
-        self._prompt_ms = (time.perf_counter() - self._began) * 1000.0
+        self._generating = time.perf_counter()
+        self._prompt_ms = (self._generating - self._began) * 1000.0
         if self.job.warm:
             raise Stopped("warm")
 
@@ -68,10 +75,7 @@ class Run:
         self.shown_tokens += 1
         if not self._first_ms:
             self._first_ms = self.ticket.age_ms()
-        text = self.stops.feed(piece)
-        if self.stops.line_complete and not self._line_ms:
-            self._line_ms = self.ticket.age_ms()
-        return text
+        return self.stops.feed(piece)
 
     def ended(self) -> StopReason | None:
         """Whether stops or limits end the text after the token just taken."""
@@ -80,11 +84,11 @@ class Run:
             return self.stops.reason
         if self.shown_tokens >= limits.tokens:
             return "limit"
-        age = self.ticket.age_ms()
-        if limits.milliseconds is not None and age >= limits.milliseconds:
+        spent = (time.perf_counter() - self._generating) * 1000.0
+        if self._late() or (limits.milliseconds is not None and spent >= limits.milliseconds):
             return "time"
         after = limits.milliseconds_after_line
-        return "time" if after is not None and self._line_ms and age >= after else None
+        return "time" if after is not None and self.stops.line_complete and spent >= after else None
 
     def generation(self, compute_s: float) -> Generation:
         """What became of the request."""

@@ -46,7 +46,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     opened = _ladder(start)
     model, context = opened.model, opened.context
     emit(Loading(share=0.6, stage="reading the vocabulary"))
-    exported, note = vocabulary.export(model, start.sha256)
+    exported = vocabulary.export(model, start.sha256)
     pieces = Pieces(exported.pieces)
     load_ms = (time.perf_counter() - began) * 1000.0
     emit(Loading(share=0.8, stage="measuring this machine"))
@@ -72,7 +72,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         flash_attention=start.settings.flash_attention,
     )
     path = str(paths.vocabulary_dir() / f"{start.sha256}.msgpack")
-    return loop, Ready(profile=made, vocabulary=path, vocabulary_note=note)
+    return loop, Ready(profile=made, vocabulary=path, vocabulary_note=exported.note)
 
 
 def _ladder(start: Start) -> Opened:

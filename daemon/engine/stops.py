@@ -40,7 +40,6 @@ class Stops:
         self._longest = max((len(s) for s in limits.stop), default=0)
         self._text = ""
         self._out = 0
-        self._scanned = 0
         self._line_start = 0
         self._floor: int | None = limits.indent
         self._block = limits.lines == "free"
@@ -57,14 +56,17 @@ class Stops:
         return self._text
 
     def feed(self, data: bytes) -> str:
-        """Add bytes; returns the text that no stop can take back. Sets `reason` when the generation ends."""
-        self._text += self._decoder.decode(data)
-        self._stop_strings()
-        while self.reason is None and (end := self._text.find("\n", self._scanned)) >= 0:
-            self._scanned = end + 1
-            self._line_ended(end)
-        if self.reason is None and self._dedented(self._text[self._line_start :]):
-            self._end("dedent", self._line_start - 1)
+        """Add bytes; returns the text that no stop can take back. Sets `reason` when the generation ends.
+
+        Works character by character, so that the portions in which a model speaks change nothing.
+        """
+        for character in self._decoder.decode(data):
+            self._text += character
+            if self._stop_string() or (character == "\n" and self._line_ended(len(self._text) - 1)):
+                break
+            if not character.isspace() and self._dedented(self._text[self._line_start :]):
+                self._end("dedent", self._line_start - 1)
+                break
         return self._release()
 
     def finish(self) -> str:
@@ -93,16 +95,14 @@ class Stops:
             held = max(held, blank)
         return held
 
-    def _stop_strings(self) -> None:
-        if not self._limits.stop:
-            return
-        begin = max(0, self._out - self._longest)
-        found = [(at, s) for s in self._limits.stop if (at := self._text.find(s, begin)) >= 0]
-        if found:
-            at, self.stop_word = min(found)
-            self._end("word", at)
+    def _stop_string(self) -> bool:
+        ended = [s for s in self._limits.stop if s and self._text.endswith(s)]
+        if not ended:
+            return False
+        self.stop_word = max(ended, key=len)
+        return self._end("word", len(self._text) - len(self.stop_word))
 
-    def _line_ended(self, end: int) -> None:
+    def _line_ended(self, end: int) -> bool:
         """A line of the answer is complete; decide whether another may follow."""
         body = self._text[self._line_start : end]
         first = self._line_start == 0
@@ -112,10 +112,10 @@ class Stops:
             return self._end("dedent", start - 1)
         if not body.strip():
             empty = not self._text[:end].strip() and self._text.count("\n", 0, end + 1) > _REPEATS
-            return self._end("repeat", 0) if empty else None
+            return empty and self._end("repeat", 0)
         self.line_complete = True
         if self._limits.lines == "free":
-            return None
+            return False
         if not first and self._suffix and body.rstrip() == self._suffix:
             return self._end("overlap", end)
         if self._repeats(end):
@@ -126,7 +126,7 @@ class Stops:
             if self._limits.lines == "line" or not opens_block(whole):
                 return self._end("line", end)
             self._block, self._floor = True, max(indent_of(whole) + 1, self._limits.indent or 0)
-        return None
+        return False
 
     def _dedented(self, line: str) -> bool:
         """Whether a line that has shown its first character lies outside the block."""
@@ -149,7 +149,8 @@ class Stops:
         )
         return same or copied
 
-    def _end(self, reason: StopReason, at: int) -> None:
+    def _end(self, reason: StopReason, at: int) -> bool:
         self.reason = reason
         self._text = self._text[: max(at, 0)]
         self._out = min(self._out, len(self._text))
+        return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+import msgspec
 import numpy as np
 
 from daemon import paths
@@ -45,11 +46,8 @@ def _after(prefix: bytes) -> bytes:
     return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else b""
 
 
-def export(model: Model, sha256: str) -> tuple[tokens.Vocabulary, str]:
-    """The model's vocabulary, from the cache or read from llama.cpp and cached.
-
-    Returns it with a note: empty when other processes can count with it exactly, else why they cannot.
-    """
+def export(model: Model, sha256: str) -> tokens.Vocabulary:
+    """The model's vocabulary, from the cache, or read from llama.cpp, checked against it, and cached."""
     path = paths.vocabulary_dir() / f"{sha256}.msgpack"
     try:
         vocabulary = tokens.load(path)
@@ -63,8 +61,9 @@ def export(model: Model, sha256: str) -> tuple[tokens.Vocabulary, str]:
             pre=model.meta("tokenizer.ggml.pre"),
             pieces=model.pieces(),
         )
+        vocabulary = msgspec.structs.replace(vocabulary, note=_verify(model, vocabulary))
         tokens.save(vocabulary, path)
-    return vocabulary, _verify(model, vocabulary)
+    return vocabulary
 
 
 def _verify(model: Model, vocabulary: tokens.Vocabulary) -> str:

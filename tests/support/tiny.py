@@ -5,6 +5,7 @@ Its text means nothing; its tokens, cache and timing behave like a real model's.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import gguf
@@ -54,7 +55,7 @@ def vocabulary() -> tuple[list[str], list[str]]:
     def learn(text: str) -> None:
         parts = [table[b] for b in text.encode()]
         while len(parts) > 1:
-            pairs = [f"{a} {b}" for a, b in zip(parts, parts[1:], strict=False)]
+            pairs = [f"{a} {b}" for a, b in pairwise(parts)]
             known = [p for p in pairs if p in merges]
             best = min(known, key=merges.index) if known else pairs[0]
             if not known:
