@@ -87,7 +87,7 @@ class Anchors:
                 if middle is not None and len(middle) <= window.middle:
                     self._remember(anchor)
                     return anchor, middle, "typing at a known anchor"
-        cut = _line_start(prefix, window.lines)
+        cut = _cut(prefix, window)
         head, reason = self._head(prefix[:cut], window)
         anchor = Anchor(head, near(suffix, window.suffix))
         self._remember(anchor)
@@ -97,7 +97,7 @@ class Anchors:
         """The anchor a patient planner would choose here, when it differs enough from `anchor` to be worth
         evaluating in idle time; it is used once `adopt` is called."""
         middle = anchor.middle(prefix, suffix)
-        cut = _line_start(prefix, window.lines)
+        cut = _cut(prefix, window)
         head = _tail(prefix[:cut], window.prefix)
         joined, _ = _continue(anchor.prefix, prefix[:cut])
         wider = len(head) > len(joined or anchor.prefix) * _WORTH
@@ -144,6 +144,12 @@ def _tail(head: str, room: int) -> str:
         return head
     start = head.find("\n", len(head) - room - 1) + 1
     return head[start:] if 0 < start < len(head) else head[-room:] if room else ""
+
+
+def _cut(prefix: str, window: Window) -> int:
+    """Where a new anchor stands: a line start, or inside a line too long for a middle."""
+    cut = _line_start(prefix, window.lines)
+    return cut if len(prefix) - cut <= window.middle else len(prefix) - window.middle // 2
 
 
 def _line_start(text: str, lines: int) -> int:

@@ -42,7 +42,7 @@ def choose_threads(context: Context, cores: int) -> int:
 def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
     """(prefill, verify): pairs of rows in one decode and milliseconds; sequence 0 must be empty."""
     began = time.perf_counter()
-    prefill = []
+    prefill: list[tuple[int, float]] = []
     for rows in _PREFILL:
         if rows > context.batch or (len(prefill) >= _ALWAYS and time.perf_counter() - began > _BUDGET_S):
             break

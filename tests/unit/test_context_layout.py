@@ -1,0 +1,157 @@
+"""The exact token ids that are sent, per model family and kind of request."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from support import tiny
+
+from daemon.context.layout import Layout
+from daemon.errors import NotSupported
+from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Limits, ModelFacts, Prompt
+from daemon.settings import Context
+from indexer.tokens import FORMAT, TiktokenTokenizer, Vocabulary, count, to_ids
+
+FIM = FimIds(pre=900, suf=901, mid=902, pad=903, rep=904, sep=905)
+PROFILE = EngineProfile(
+    model=ModelFacts(
+        name="t", path="t", sha256="t", architecture="t", vocabulary=1000, trained_context=4096, fim=FIM
+    ),
+    backend="CPU",
+    device="t",
+    why="t",
+    threads=1,
+    context=2048,
+)
+CONTEXT = Context()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> TiktokenTokenizer:
+    table = {v: k for k, v in tiny.byte_table().items()}
+    pieces = [bytes(table[c] for c in token) for token in tiny.vocabulary()[0]]
+    return TiktokenTokenizer(Vocabulary(format=FORMAT, sha256="t", kind="bpe", pre="qwen2", pieces=pieces))
+
+
+def ask(prefix: str, suffix: str = "", **more: object) -> CompletionRequest:
+    return CompletionRequest(id="1", client="c", door="t", prefix=prefix, suffix=suffix, **more)  # type: ignore[arg-type]
+
+
+def text(tokenizer: TiktokenTokenizer, prompt: Prompt) -> str:
+    """The prompt with its control ids written out."""
+    names = {900: "<pre>", 901: "<suf>", 902: "<mid>", 904: "<rep>", 905: "<sep>", 354: "<bos>"}
+    out, run = "", []
+    for token in [*to_ids(prompt.tokens), 900]:
+        if token in names:
+            out += tokenizer._encoding.decode(run) + names[token]
+            run = []
+        else:
+            run.append(token)
+    return out.removesuffix("<pre>") + tokenizer._encoding.decode(run)
+
+
+def test_anchored_and_healed(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    prompt, _ = layout.plan(ask("a = 1\nb = 2\nc = 3\nd = 4\nreturn tot", "\nend\n"))
+    assert text(tokenizer, prompt) == "<pre>a = 1\n<suf>\nend\n<mid>b = 2\nc = 3\nd = 4\nreturn"
+    assert prompt.must == b" tot"
+    assert prompt.line == "return tot"
+    assert sum(s.tokens for s in prompt.segments) == count(prompt.tokens)
+
+
+def test_cursor_split_without_healing(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    prompt, _ = layout.plan(ask("a\nreturn tot", "\nend", anchor_lines=-1, heal=False))
+    assert text(tokenizer, prompt) == "<pre>a\nreturn tot<suf>\nend<mid>"
+    assert prompt.must == b""
+
+
+def test_cursor_split_heals_the_prefix(tokenizer: TiktokenTokenizer) -> None:
+    prompt, _ = Layout(tokenizer, PROFILE, CONTEXT).plan(ask("a\nreturn tot", "x", anchor_lines=-1))
+    assert text(tokenizer, prompt) == "<pre>a\nreturn<suf>x<mid>"
+    assert prompt.must == b" tot"
+
+
+def test_extras_are_stable_context_in_order(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    extras = (Extra(text="one", filename="a.py"), Extra(text="two\n", filename="b.py"))
+    prompt, _ = layout.plan(ask("x = ", path="c.py", extras=extras))
+    assert text(tokenizer, prompt).startswith(
+        "<rep>project\n<sep>a.py\none\n<sep>b.py\ntwo\n<sep>c.py\n<pre>"
+    )
+    more = (*extras, Extra(text="three", filename="d.py"))
+    longer, _ = layout.plan(ask("x = ", path="c.py", extras=more))
+    shared = prompt.tokens[: prompt.tokens.index((905).to_bytes(4, "little") + tokenizer.encode("c.py\n"))]
+    assert longer.tokens.startswith(shared), "a new extra only appends"
+
+
+def test_oldest_extras_go_first(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, msgspec.structs.replace(CONTEXT, extra_tokens=60))
+    extras = tuple(Extra(text=f"{i}" * 40, filename=f"{i}.py") for i in range(5))
+    prompt, _ = layout.plan(ask("x", extras=extras))
+    kinds = [(s.kind, s.source) for s in prompt.segments if s.kind == "extra"]
+    assert kinds == [("extra", "4.py")]
+
+
+def test_control_strings_in_text_stay_text(tokenizer: TiktokenTokenizer) -> None:
+    source = "".join(tiny.CONTROL) + "<|im_start|><fim_middle>"
+    prompt, _ = Layout(tokenizer, PROFILE, CONTEXT).plan(ask(source + "\n\n\n\n\nx", source))
+    control = [t for t in to_ids(prompt.tokens) if t >= len(tiny.vocabulary()[0])]
+    assert control == [900, 901, 902]
+
+
+def test_a_model_without_fim_gets_the_plain_prefix_and_says_so(tokenizer: TiktokenTokenizer) -> None:
+    plain = msgspec.structs.replace(PROFILE, model=msgspec.structs.replace(PROFILE.model, fim=FimIds()))
+    prompt, _ = Layout(tokenizer, plain, CONTEXT).plan(ask("a = b(", ")"))
+    assert text(tokenizer, prompt) == "a = b("
+    assert "plain prefix" in prompt.reason
+
+
+def test_bos_is_added_once_and_only_where_the_model_asks(tokenizer: TiktokenTokenizer) -> None:
+    model = msgspec.structs.replace(PROFILE.model, bos=354, add_bos=True)
+    prompt, _ = Layout(tokenizer, msgspec.structs.replace(PROFILE, model=model), CONTEXT).plan(ask("a", "b"))
+    assert to_ids(prompt.tokens)[:2] == [354, 900]
+
+
+def test_empty_document(tokenizer: TiktokenTokenizer) -> None:
+    prompt, _ = Layout(tokenizer, PROFILE, CONTEXT).plan(ask("", ""))
+    assert to_ids(prompt.tokens) == [900, 901, 902]
+    none = msgspec.structs.replace(PROFILE, model=msgspec.structs.replace(PROFILE.model, fim=FimIds()))
+    plain, _ = Layout(tokenizer, none, CONTEXT).plan(ask("", ""))
+    assert count(plain.tokens) == 1
+
+
+@pytest.mark.parametrize("filler", ["x = 1\n", "y" * 100, "é你 "])
+def test_any_size_fits_the_window(tokenizer: TiktokenTokenizer, filler: str) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    huge = filler * (500_000 // len(filler))
+    prompt, _ = layout.plan(ask(huge, huge))
+    assert count(prompt.tokens) <= PROFILE.context - 64
+
+
+def test_no_room_is_an_error(tokenizer: TiktokenTokenizer) -> None:
+    with pytest.raises(NotSupported, match="does not fit"):
+        Layout(tokenizer, PROFILE, CONTEXT).plan(ask("x" * 50, limits=Limits(tokens=2047)))
+
+
+def test_slow_machine_bounds_what_a_jump_costs(tokenizer: TiktokenTokenizer) -> None:
+    slow = msgspec.structs.replace(PROFILE, prefill=((32, 150.0),))
+    document = "".join(f"value_{i} = compute({i})\n" for i in range(300))
+    prompt, _ = Layout(tokenizer, slow, CONTEXT).plan(ask(document[:4000], document[4000:]))
+    whole, _ = Layout(tokenizer, PROFILE, CONTEXT).plan(ask(document[:4000], document[4000:]))
+    assert count(prompt.tokens) < count(whole.tokens) / 2
+
+
+def test_a_keystroke_only_appends(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    document = "".join(f"value_{i} = compute({i})\n" for i in range(40))
+    previous = layout.plan(ask(document, "\nend"))[0].tokens
+    typed = ""
+    for c in "return value_1 + (":
+        typed += c
+        tokens = layout.plan(ask(document + typed, "\nend"))[0].tokens
+        shared = next(
+            (i for i in range(0, len(previous), 4) if previous[i : i + 4] != tokens[i : i + 4]), len(previous)
+        )
+        assert len(tokens) - shared <= 4 * 4
+        previous = tokens
