@@ -4,10 +4,15 @@ import json
 import os
 import shutil
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from test_life_daemon import Home, alive, home, until
+
+from daemon.doors import client
+from daemon.errors import ForetypeError
 
 __all__ = ["home"]
 
@@ -84,3 +89,38 @@ def test_up_says_what_the_running_daemon_does_not_do(ready: Home) -> None:
     assert "already running" in done.stdout
     assert "foretype restart --model other.gguf" in done.stderr
     assert "restart --port 1" in done.stderr
+
+
+def test_running_streams_are_told_when_the_daemon_ends(ready: Home) -> None:
+    """Three clients that ask without pause: each gets a last word, and it is over in two seconds."""
+    at = client.Address(ready.socket)
+    ask = {"prefix": "order = ", "lines": "free", "max_tokens": 3000, "time_ms": 60_000, "temperature": 1.0}
+    last_words: dict[str, str] = {}
+    begun = [threading.Event() for _ in range(3)]
+
+    def read(name: str, event: threading.Event) -> None:
+        for seed in range(10_000):
+            try:
+                for piece in client.stream("/v1/complete", {**ask, "client": name, "seed": seed}, at=at):
+                    event.set()
+                    last_words[name] = str(piece.get("stop", "none"))
+            except ForetypeError as error:
+                last_words[name] = error.code
+                return
+            if last_words[name] == "cancelled":
+                return
+
+    pid = ready.status()["pid"]
+    readers = [threading.Thread(target=read, args=pair) for pair in zip("abc", begun, strict=True)]
+    for reader in readers:
+        reader.start()
+    assert all(event.wait(20) for event in begun)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not alive(pid), 5)
+    assert time.monotonic() - began < 2
+    for reader in readers:
+        reader.join(5)
+        assert not reader.is_alive()
+    assert set(last_words.values()) <= {"cancelled", "unavailable", "not_running"}
+    assert "cancelled" in last_words.values()
