@@ -48,8 +48,21 @@ def split(text: str, line: int, character: int, encoding: Encoding = "utf-16") -
 
     A mark at the start counts as a character of the first line, because the client counted its own text.
     """
-    offset, clamped = LineIndex(text).offset(line, character, encoding)
-    return _cut(text, offset, clamped)
+    if line < 0 or _lone_returns(text):
+        offset, clamped = LineIndex(text).offset(line, character, encoding)
+        return _cut(text, offset, clamped)
+    # One split needs one line: no index is built, which matters at every keystroke in a large file.
+    parts = text.split("\n", line)
+    if len(parts) <= line:
+        return _cut(text, len(text), True)
+    start = len(text) - len(parts[-1])
+    end = parts[-1].find("\n")
+    content = parts[-1][: end if end >= 0 else None]
+    if end > 0:
+        content = content.removesuffix("\r")
+    # A character has at least one unit, so the position lies within this many characters.
+    offset, clamped = LineIndex(content[: max(character, 0) + 1]).offset(0, character, encoding)
+    return _cut(text, start + offset, clamped)
 
 
 def split_at(text: str, offset: int) -> Split:
@@ -185,8 +198,13 @@ def _units(text: str, encoding: Encoding) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
+def _lone_returns(text: str) -> bool:
+    """Whether a CR without LF ends a line."""
+    return "\r" in text and text.count("\r") != text.count("\r\n")
+
+
 def _line_starts(text: str) -> list[int]:
-    if text.count("\r") != text.count("\r\n"):
+    if _lone_returns(text):
         return [0, *(match.end() for match in _EOL.finditer(text))]
     # Every CR belongs to a CRLF: splitting at LF finds the same lines four times faster.
     lengths = (len(line) + 1 for line in text.split("\n"))

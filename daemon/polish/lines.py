@@ -7,6 +7,8 @@ trailing blanks (F1-19), blank lines are passed over, and nothing but whole line
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from daemon.polish.brackets import scan
@@ -134,7 +136,7 @@ class Above:
         cut = self._extend(bare, lines)
         if cut is None and not trivial(bare):
             if not opening:
-                self._runs += [_Run(index, len(lines), p, 1, 1) for p, old in enumerate(lines) if old == bare]
+                self._runs += [_Run(index, len(lines), place, 1, 1) for place in _places(lines, bare)]
             elif bare == self.top and lines:
                 self._runs.append(_Run(index, len(lines), 0, 1, 1))
         lines.append(bare)
@@ -160,6 +162,14 @@ class Above:
             self._lines = [bare for line in window if (bare := line.rstrip())]
             self._own = len(self._lines)
         return self._lines
+
+
+def _places(lines: list[str], line: str) -> Iterator[int]:
+    """Where `line` stands among `lines`."""
+    place = -1
+    for _ in range(lines.count(line)):
+        place = lines.index(line, place + 1)
+        yield place
 
 
 def _first_lines(suffix: str) -> list[str]:

@@ -77,9 +77,9 @@ def leading(head: str, first: str, unit: int) -> str:
 def indent_style(prefix: str, suffix: str) -> tuple[str, int]:
     """`("\\t" or " " or "", columns of one step)` of the text around the cursor; `""` when it is mixed.
 
-    Reads the last and the first 8,000 characters only.
+    Reads the last and the first 4,000 characters only.
     """
-    lines = prefix[-8000:].split("\n")[1 if len(prefix) > 8000 else 0 :] + suffix[:8000].split("\n")[1:]
+    lines = prefix[-4000:].split("\n")[1 if len(prefix) > 4000 else 0 :] + suffix[:4000].split("\n")[1:]
     tabs, steps, last = 0, [], 0
     for line in lines:
         if line.startswith("\t"):
@@ -172,9 +172,12 @@ def same_line(text: str, rest: str, quote: str = "", replaces: bool = True) -> t
     follows = rest.strip()
     if not follows or not text.strip():
         return text, 0
+    whole = _without_overlap(text, follows, quote, len(follows))
+    if whole != text:
+        return whole, 0
     outcome = _beyond(text, follows, scan(text, quote), replaces)
     if outcome is None:
-        return _without_overlap(text, follows, quote), 0
+        return _without_overlap(text, follows, quote, 1), 0
     kept, replaced = outcome
     return kept, replaced + rest.index(follows) if replaced else 0
 
@@ -191,11 +194,14 @@ def same_line_safe(text: str, rest: str, quote: str = "", replaces: bool = True)
     return min(safe, overlap_start(text, rest))
 
 
-def _without_overlap(text: str, follows: str, quote: str) -> str:
-    """Cut the longest end of `text` that begins `follows`, on word borders and with brackets in balance."""
+def _without_overlap(text: str, follows: str, quote: str, least: int) -> str:
+    """Cut the longest end of `text` that begins `follows`, on word borders and with brackets in balance.
+
+    Ends shorter than `least` characters stay.
+    """
     bare = text.rstrip(BLANKS)
     bare = text if "\n" in text[len(bare) :] else bare
-    for size in range(min(len(follows), len(bare)), 0, -1):
+    for size in range(min(len(follows), len(bare)), least - 1, -1):
         start = len(bare) - size
         if not bare.endswith(follows[:size]) or _inside_word(follows, size) or _inside_word(bare, start):
             continue
