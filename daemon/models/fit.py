@@ -24,6 +24,7 @@ CONTEXTS = (32768, 16384, 8192, 4096)
 """Contexts tried, largest first, in tokens."""
 KV_BYTES = {"f16": 2.0, "q8_0": 34 / 32}
 """Bytes per value of the KV cache."""
+_USABLE = 8192
 _PROBE_S = 5
 _ROWS, _WIDTH, _LOGIT_ROWS = 512, 16, 64
 KvType = Literal["f16", "q8_0"]
@@ -65,8 +66,8 @@ def plan(
 ) -> list[Row]:
     """The best combination for each device, main model and draft model.
 
-    The largest context that fits, f16 before q8_0 at the same context; where nothing fits, the smallest one
-    and by how much it is too large.
+    The largest context that fits, f16 before q8_0 unless f16 leaves less than 8192 tokens; where nothing fits,
+    the smallest one and by how much it is too large.
     """
     known = sorted(entries, key=lambda entry: entry.bytes)
     rows = []
@@ -143,7 +144,10 @@ def _best(
     device: Memory, main: Entry, draft: Entry | None, contexts: tuple[int, ...], kv_types: tuple[KvType, ...]
 ) -> Row:
     sizes = sorted({min(size, main.context) for size in contexts}, reverse=True)
-    rows = [_row(device, main, draft, size, kv) for size in sizes for kv in kv_types]
+    pairs = [(size, kv) for size in sizes for kv in kv_types]
+    # Quantized keys cost quality: only where f16 leaves less than a usable window is q8_0 preferred to it.
+    pairs.sort(key=lambda pair: (pair[1] != "f16" or pair[0] < _USABLE, pair[1] == "f16", -pair[0]))
+    rows = [_row(device, main, draft, size, kv) for size, kv in pairs]
     return next((row for row in rows if row.fits), min(rows, key=lambda row: row.need))
 
 

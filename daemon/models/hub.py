@@ -83,7 +83,7 @@ def _copy(response: Any, task: Task, total: int | None) -> tuple[bool, str]:
     most = total if total is not None else 2 * task.entry.bytes
     while True:
         try:
-            block = response.read(BLOCK)
+            block = response.read1(BLOCK)  # what has arrived: a kill loses none of it
         except (OSError, http.client.HTTPException) as error:
             return False, str(error) or type(error).__name__
         if not block:
