@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import platformdirs
@@ -57,11 +58,19 @@ def logs_dir() -> Path:
 def runtime_dir() -> Path:
     """Holds the lock and the socket; made 0700 by whoever uses it (lifecycle)."""
     base = home()
-    path = base / "run" if base else Path(platformdirs.user_runtime_dir(APP, appauthor=False))
+    path = base / "run" if base else _system_runtime_dir()
     if len(str(path)) <= _UNIX_PATH_LIMIT:
         return path
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"{APP}-{os.getuid() if hasattr(os, 'getuid') else 0}-{digest}"
+
+
+def _system_runtime_dir() -> Path:
+    with warnings.catch_warnings():
+        # Without a login session there is no folder of the system's; platformdirs warns and takes one in /tmp.
+        # That is fine: whoever uses it first proves that it is ours alone.
+        warnings.simplefilter("ignore")
+        return Path(platformdirs.user_runtime_dir(APP, appauthor=False))
 
 
 def socket_path() -> Path:

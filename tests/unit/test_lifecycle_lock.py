@@ -137,6 +137,18 @@ def test_a_parent_open_to_all_is_refused(home: Path) -> None:
         instance.prepare_runtime()
 
 
+def test_without_a_login_session_the_folder_is_private_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.delenv("FORETYPE_HOME")
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    assert paths.runtime_dir().is_absolute()
+    assert not list(recwarn), "nothing is said on the terminal"
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    if sys.platform.startswith("linux"):
+        assert instance.prepare_runtime() == tmp_path / "foretype"
+
+
 def test_a_home_that_cannot_be_made_is_told(home: Path) -> None:
     home.write_text("a file stands here")
     with pytest.raises(LifecycleError, match="cannot be made") as caught:
