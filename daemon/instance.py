@@ -98,11 +98,12 @@ def _refuse_foreign(folder: Path, found: os.stat_result) -> None:
     if found.st_uid != os.getuid():
         raise LifecycleError(f"the runtime folder {folder} belongs to user {found.st_uid}", remedy)
     parent = folder.parent.stat()
+    # Root may have another id in a container; the owner of / tells it.
     if parent.st_uid not in (
         os.getuid(),
         0,
         Path("/").stat().st_uid,
-    ):  # root may have another id in a container
+    ):
         raise LifecycleError(f"{folder.parent} belongs to user {parent.st_uid}", remedy)
     if parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX:
         raise LifecycleError(f"anybody can replace {folder}, because {folder.parent} is open to all", remedy)

@@ -67,7 +67,7 @@ def runtime_dir() -> Path:
 
 def _system_runtime_dir() -> Path:
     with warnings.catch_warnings():
-        # Without a login session there is no folder of the system's; platformdirs warns and takes one in /tmp.
+        # Without a login session the system has no folder; platformdirs warns and takes one in /tmp.
         # That is fine: whoever uses it first proves that it is ours alone.
         warnings.simplefilter("ignore")
         return Path(platformdirs.user_runtime_dir(APP, appauthor=False))
