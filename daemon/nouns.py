@@ -51,7 +51,7 @@ class Limits(Noun, frozen=True):
     tokens: int = 64
     milliseconds: int | None = None
     milliseconds_after_line: int | None = None
-    """llama-server's `t_max_predict_ms`: ends the text once a line is complete and this much time has passed."""
+    """llama-server's `t_max_predict_ms`: ends the text once a line is complete and this time has passed."""
     deadline: int | None = None
     """Milliseconds from submission, prompt evaluation included; after them nobody waits for the answer."""
     stop: tuple[str, ...] = ()
@@ -84,10 +84,12 @@ class CompletionRequest(Noun, frozen=True):
     extras: tuple[Extra, ...] = ()
     limits: Limits = Limits()
     sampling: Sampling = Sampling()
+    replaces: bool = True
+    """The client can replace text after the cursor; without it an answer is only ever inserted."""
     warm: bool = False
     """Evaluate the prompt, generate nothing."""
     anchor_lines: int | None = None
-    """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: the planner decides."""
+    """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: as planned."""
     heal: bool = True
     cache: bool = True
     """Measurements only: False evaluates the whole prompt anew, with the batch shapes of the cached one."""

@@ -55,7 +55,7 @@ class Pipeline:
         job = self._job(request, prompt)
         self._supersede(request.client, job.id)
         self._metrics.count("anchor", prompt.reason.split(",")[0])
-        emitter = Emitter(request)
+        emitter = Emitter(request, request.replaces)
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:
             async with contextlib.aclosing(self._engine.stream(job)) as events:

@@ -119,7 +119,7 @@ def _alternative(ask: CompletionRequest, seed: int, left: float) -> CompletionRe
     return replace(
         ask,
         id=new_id(),
-        limits=replace(ask.limits, milliseconds=int(left)),
+        limits=replace(ask.limits, milliseconds=int(left), deadline=int(left)),
         sampling=replace(ask.sampling, temperature=ALTERNATIVE_TEMPERATURE, seed=seed),
     )
 
@@ -138,6 +138,7 @@ def _request(body: Ask, house: House, client: str) -> CompletionRequest:
         extras=tuple(Extra(text=c.text, filename=c.filename or "") for c in body.input_extra or () if c.text),
         limits=_limits(body, house),
         sampling=_sampling(body, house),
+        replaces=False,
         warm=body.n_predict == 0,
         cache=body.cache_prompt is not False,
     )

@@ -48,11 +48,16 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     """0 is a warm-up, as `warm` is."""
     time_ms: int | None = None
+    """For generating, counted from the end of prompt evaluation."""
+    deadline_ms: int | None = None
+    """For everything; after it nobody waits for the answer."""
     lines: Lines | None = None
     stop: tuple[str, ...] = ()
     temperature: float | None = None
     top_p: float | None = None
     seed: int = 0
+    replaces: bool = True
+    """False from a client that can only insert: then nothing after the cursor is ever to be replaced."""
     warm: bool = False
     stream: bool = False
     raw: bool = False
@@ -129,6 +134,7 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
     top_p = defaults.top_p if body.top_p is None else body.top_p
     within("max_tokens", tokens, 0, MAX_TOKENS)
     within("time_ms", time_ms, 1, MAX_MS)
+    within("deadline_ms", MAX_MS if body.deadline_ms is None else body.deadline_ms, 1, MAX_MS)
     within("temperature", temperature, 0, 5)
     within("top_p", top_p, 0, 1)
     within("seed", body.seed, 0, 2**32 - 1)
@@ -149,9 +155,11 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
             lines=body.lines or defaults.lines,
             tokens=max(tokens, 1),
             milliseconds=time_ms,
+            deadline=body.deadline_ms,
             stop=tuple(s for s in body.stop if s),
         ),
         sampling=Sampling(temperature=temperature, top_p=top_p, seed=body.seed),
+        replaces=body.replaces,
         warm=body.warm or tokens == 0,
         anchor_lines=body.anchor_lines,
         heal=body.heal,
@@ -179,11 +187,11 @@ def _answer(done: Completion, body: Ask, place: Place, house: House) -> dict[str
 def outer(text: str, inner: int) -> int:
     """The offset in `text` as the client sent it of offset `inner` in its LF-only form without BOM.
 
-    Every pass counts the CRLFs before its guess; the guess only grows and is exact when it stays.
+    Every pass counts the CRLFs that begin before its guess; the guess only grows and is exact when it stays.
     """
     base = inner + text.startswith("\ufeff")
     guess = base
-    while (found := base + text.count("\r\n", 0, guess)) != guess:
+    while (found := base + text.count("\r\n", 0, guess + 1)) != guess:
         guess = found
     return guess
 
