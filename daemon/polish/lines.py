@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from daemon.polish.brackets import scan
-from daemon.polish.trim import closer, trivial
+from daemon.polish.trim import TRIPLES, closer, trivial
 
 _WINDOW = 32_768
 """Characters above the cursor searched for repetition: more than a model sees of a file at once."""
@@ -37,6 +37,8 @@ class Below:
         self._starts = not head.strip()
         self._skip_first = bool(rest.strip())
         self._depth = 0
+        self._quotes = 0
+        self._before = ""
         self._indents: set[int] = set()
 
     def first(self) -> str:
@@ -76,12 +78,17 @@ class Below:
         """Whether a closing line closes what the text itself opened."""
         if not closer(line):
             return False
-        if line.lstrip()[0] in ")]}":
+        bare = line.strip()
+        if bare in TRIPLES:
+            return self._before.endswith(":") or self._quotes % 2 == 1
+        if bare[0] in ")]}":
             return self._depth > 0
         return len(line) - len(line.lstrip()) in self._indents
 
     def _note(self, index: int, line: str) -> None:
         found = scan(line)
+        self._before = line or self._before
+        self._quotes += line.count(TRIPLES[0]) + line.count(TRIPLES[1])
         self._depth = max(0, self._depth - len(found.closers)) + found.unclosed
         if line and (index or self._starts) and not closer(line):
             self._indents.add(len(line) - len(line.lstrip()))

@@ -18,12 +18,14 @@ _MARKUP = frozenset(
     {"html", "xml", "markdown", "vue", "svelte", "php", "asciidoc", "rst", "restructuredtext"}
 )
 _WORD_END = re.compile(r"\w+\Z")
+TRIPLES = ('"""', "'''")
 BLANKS = " \t\n"
 _NON_SPACE = 8
 _TIGHT = ")];,.:"
 _KEYWORD_CLOSERS = frozenset(
-    {"end", "end;", "fi", "done", "esac", "endif", "else", "else:", "try:", "finally:", "*/", '"""', "'''"}
+    {"end", "end;", "fi", "done", "esac", "endif", "else", "else:", "finally:", "*/"}
 )
+_CLOSING = frozenset(")]};,")
 
 
 def control_at(text: str, start: int, documents: tuple[str, str]) -> int:
@@ -58,14 +60,15 @@ def fence(line: str, language: str | None, documents: tuple[str, str]) -> bool:
 def leading(head: str, first: str, unit: int) -> str:
     """The first line without a second blank (F1-23).
 
-    After text that ends with a blank no blank follows. At an indentation the model may indent deeper by
-    whole steps of `unit` columns, but a stray blank before the first word is dropped.
+    After text that ends with one blank no blank follows, unless it sets off a comment; several blanks are
+    an alignment and left alone. At an indentation the model may indent deeper by whole steps of `unit`
+    columns, but a stray blank before the first word is dropped.
     """
     bare = first.lstrip(" \t")
     if not head or head[-1] not in " \t" or bare == first:
         return first
     if head.strip():
-        return bare
+        return first if head[-2] in " \t" or bare.startswith(("#", "//")) else bare
     if not bare or "\t" in head or first.startswith("\t"):
         return first
     blanks = len(first) - len(bare)
@@ -113,9 +116,11 @@ def trivial(line: str) -> bool:
 
 
 def closer(line: str) -> bool:
-    """Whether a line only closes or continues a block: `}`, `end`, `else:`, `</div>`."""
+    """Whether a line only closes or continues a block: `});`, `end`, `else:`, `</div>`, three quotes."""
     bare = line.strip()
-    return bare in _KEYWORD_CLOSERS or bare.startswith("</") or not any(map(str.isalnum, bare))
+    if bare in _KEYWORD_CLOSERS or bare.startswith("</") or bare in TRIPLES:
+        return True
+    return bare[:1] in (")", "]", "}") and _CLOSING.issuperset(bare)
 
 
 def boundary(text: str) -> str:

@@ -23,6 +23,8 @@ def test_every_control_string_is_found_whole_and_in_part(mark: str) -> None:
         ("x =", " 1", 4, " 1"),
         ("x = ", " 1", 4, "1"),
         ("x = ", "  ", 4, ""),
+        ("name:     ", "   1", 4, "   1"),
+        ("x = 1 ", " # one", 4, " # one"),
         ("", "    a", 4, "    a"),
         ("    ", " a", 4, "a"),
         ("    ", "    a", 4, "    a"),
@@ -123,7 +125,7 @@ def test_trivial_and_closing_lines() -> None:
     assert all(map(trim.trivial, ("}", "i++;", "  return", "[0, 0, 0, 0, 0],", "")))
     assert not trim.trivial("return total")
     assert all(map(trim.closer, ("}", "  end", "else:", "</div>", "});", '"""')))
-    assert not trim.closer("} else {")
+    assert not any(map(trim.closer, ("} else {", "#", "{", "// ----", "")))
 
 
 def test_fences() -> None:
