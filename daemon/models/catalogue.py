@@ -117,15 +117,6 @@ def pin(name: str, value: Pin) -> None:
     verify.write_atomically(pins_file(), "\n".join([note, *tables]).encode())
 
 
-def unpin(name: str) -> None:
-    """Forget the pin of a model that is removed from the catalogue."""
-    values = pins()
-    if values.pop(name, None):
-        pins_file().unlink()
-        for key, value in values.items():
-            pin(key, value)
-
-
 def _looks_like_path(text: str) -> bool:
     return text.lower().endswith(".gguf") or "/" in text or os.sep in text or text.startswith("~")
 

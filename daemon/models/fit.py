@@ -66,8 +66,8 @@ def plan(
 ) -> list[Row]:
     """The best combination for each device, main model and draft model.
 
-    The largest context that fits, f16 before q8_0 unless f16 leaves less than 8192 tokens; where nothing fits,
-    the smallest one and by how much it is too large.
+    The largest context that fits, f16 before q8_0 unless f16 leaves less than 8192 tokens; where nothing
+    fits, the smallest one and by how much it is too large.
     """
     known = sorted(entries, key=lambda entry: entry.bytes)
     rows = []

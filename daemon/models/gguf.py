@@ -139,7 +139,7 @@ def read(path: Path) -> dict[str, Any]:
         reader = Reader(raw, status.st_size)
         tensors, pairs = _preamble(reader)
         values, seen = _pairs(reader, pairs)
-        return {"values": values, **seen, **_tensors(reader, tensors, values), "bytes": status.st_size}
+        return {"values": values, **seen, **_tensors(reader, tensors, values), "file_bytes": status.st_size}
 
 
 def _preamble(reader: Reader) -> tuple[int, int]:
@@ -254,7 +254,7 @@ def _tensors(reader: Reader, count: int, values: dict[str, Any]) -> dict[str, An
         "tensors": count,
         "types": types,
         "data_offset": start,
-        "weights": end,
+        "weights_bytes": end,
         "rows": embedding,
         "parameters": parameters,
     }

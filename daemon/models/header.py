@@ -22,6 +22,7 @@ MEMORY_LIMIT = 256 << 20
 CPU_LIMIT_S = 4
 WALL_LIMIT_S = 20
 """Generous, because the machine may be busy; a sane header takes a tenth of a second."""
+_MEASURED = ("parameters", "tensors", "types", "weights_bytes", "data_offset", "file_bytes")
 _REMEDY = "Pull or copy the model again, or choose another file"
 
 
@@ -123,12 +124,7 @@ def describe(raw: dict[str, Any]) -> Header:
         pretokenizer=_text(values, "tokenizer.ggml.pre"),
         fim=fim,
         fim_source=source,
-        parameters=raw["parameters"],
-        tensors=raw["tensors"],
-        types=raw["types"],
-        weights_bytes=raw["weights"],
-        data_offset=raw["data_offset"],
-        file_bytes=raw["bytes"],
+        **{field: raw[field] for field in _MEASURED},
     )
 
 

@@ -150,7 +150,11 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Any:
         """As the base class, after a look at the new address."""
-        _check(newurl, self.pinned)
+        try:
+            _check(newurl, self.pinned)
+        except SourceFailed:
+            fp.close()
+            raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

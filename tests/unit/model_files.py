@@ -135,6 +135,7 @@ class Served:
     release: threading.Event = field(default_factory=threading.Event)
     asked: list[str] = field(default_factory=list)
     length: bool = True
+    redirect: str = ""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -146,6 +147,12 @@ class _Handler(BaseHTTPRequestHandler):
         what.asked.append(span)
         if what.status != 200:
             self.send_error(what.status)
+            return
+        if what.redirect:
+            self.send_response(302)
+            self.send_header("Location", what.redirect)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
             return
         start = int(span[6:-1]) if what.ranges and span and condition == what.etag else 0
         body = what.data[start:]

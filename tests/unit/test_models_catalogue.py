@@ -136,9 +136,9 @@ def test_pins_fill_what_the_catalogue_leaves_open(home: Path) -> None:
     catalogue.pin("other", Pin(sha256="cd" * 32, bytes=8))
     assert (catalogue.find(name).sha256, catalogue.find(name).bytes) == ("ab" * 32, 7)
     assert set(catalogue.pins()) == {name, "other"}
-    catalogue.unpin(name)
-    assert catalogue.find(name).sha256 == ""
-    assert set(catalogue.pins()) == {"other"}
+    catalogue.pins_file().write_text("[other]\nsha = 1\n")
+    with pytest.raises(ModelError, match=r"pins\.toml"):
+        catalogue.load()
 
 
 def test_a_model_of_ones_own(home: Path, tmp_path: Path) -> None:

@@ -132,6 +132,25 @@ def test_the_next_source_takes_over(data: bytes, tmp_path: Path, monkeypatch: py
         found.path.unlink()
 
 
+def test_redirects_lead_to_the_store_and_nowhere_else(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the hub does: a store sends the file, and gets the range too. No proxy is asked for this machine."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    store = Served(data, cuts=[1_000_000])
+    with hub(store) as place:
+        fetch_via = Served(data, redirect=f"{place}/store")
+        with hub(fetch_via) as address:
+            monkeypatch.setenv("HF_ENDPOINT", address)
+            assert pull(entry_for(data)).path.read_bytes() == data
+    assert store.asked == ["", "bytes=1000000-"]
+    for bad in ("file:///etc/hostname", "ftp://127.0.0.1/x", "http://store.invalid/x"):
+        with hub(Served(data, redirect=bad)) as address:
+            monkeypatch.setenv("HF_ENDPOINT", address)
+            with pytest.raises(
+                PullError, match=r"hub: (a .* address is not used|it answered 302|not reachable)"
+            ):
+                pull(entry_for(data, name="other", pinned=False))
+
+
 def test_nobody_there(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     with hub(Served(data)) as address:
         pass
