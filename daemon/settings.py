@@ -15,7 +15,6 @@ import msgspec
 from daemon import paths
 from daemon.errors import SettingsError
 
-
 T = TypeVar("T", bound="Section")
 
 

@@ -44,7 +44,16 @@ LAYERS = (
 """Height of each room. An import may go down, or stay inside one room."""
 
 BANNED = ("tests", "config", "installers")
-STDLIB_NAMES = {"types.py", "queue.py", "logging.py", "http.py", "signal.py", "socket.py", "select.py", "token.py"}
+STDLIB_NAMES = {
+    "types.py",
+    "queue.py",
+    "logging.py",
+    "http.py",
+    "signal.py",
+    "socket.py",
+    "select.py",
+    "token.py",
+}
 HTTP_ROOM = "daemon/doors/http.py"
 """The one file that house.md itself gives a standard name; it is always imported as daemon.doors.http."""
 

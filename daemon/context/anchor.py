@@ -84,7 +84,8 @@ class Anchors:
         if window.lines >= 0:
             for anchor in reversed(self._recent):
                 middle = anchor.middle(prefix, suffix)
-                if middle is not None and len(middle) <= window.middle:
+                small = len(anchor.prefix) <= window.prefix and len(anchor.suffix) <= window.suffix
+                if small and middle is not None and len(middle) <= window.middle:
                     self._remember(anchor)
                     return anchor, middle, "typing at a known anchor"
         cut = _cut(prefix, window)

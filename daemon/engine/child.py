@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from daemon import paths
 from daemon.engine import frames
@@ -50,12 +51,8 @@ class Child:
 
     async def start(self, start: Start, logs: Logs) -> None:
         """Spawn and tell it what to load."""
-        folder = paths.logs_dir()
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "engine.log"
-        if path.exists() and path.stat().st_size > logs.max_mb * 1024 * 1024:
-            path.replace(path.with_suffix(".log.1"))
-        with path.open("ab") as log:
+        log = _open_log(logs)
+        try:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-I",
@@ -63,9 +60,12 @@ class Child:
                 "daemon.engine",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=log or subprocess.DEVNULL,
                 start_new_session=os.name == "posix",
             )
+        finally:
+            if log is not None:
+                log.close()
         self.send(start)
 
     def send(self, message: Message) -> None:
@@ -118,3 +118,16 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def _open_log(logs: Logs) -> BinaryIO | None:
+    """The engine's log, begun anew when it has grown too large; None where nothing can be written."""
+    path = paths.logs_dir() / "engine.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > logs.max_mb * 1024 * 1024:
+            path.replace(path.with_suffix(".log.1"))
+        return path.open("ab")
+    except OSError as error:
+        _log.warning("no engine log: %s", error.strerror)
+        return None

@@ -123,7 +123,7 @@ class EngineClient:
         self._child.send(Ask())
         try:
             return await asyncio.wait_for(future, 1.0)
-        except (TimeoutError, asyncio.CancelledError):
+        except TimeoutError:
             return None
 
     async def close(self) -> None:
@@ -154,6 +154,9 @@ class EngineClient:
             try:
                 await self._child.start(start, self._settings.logs)
                 death = await self._child.wait()
+            except (OSError, ValueError) as error:  # no process to be had, or one that speaks another tongue
+                death = Death(f"the engine cannot be run: {error}")
+                await self._child.stop()
             finally:
                 self.ready.clear()
             gpu = self._profile is not None and self._profile.backend != "CPU"

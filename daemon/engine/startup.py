@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from daemon import paths
 from daemon.engine import costs, vocabulary
 from daemon.engine.binding import Context, Log, Model, gpu_devices
 from daemon.engine.frames import Loading, Message, Ready, Start
@@ -46,7 +45,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     opened = _ladder(start)
     model, context = opened.model, opened.context
     emit(Loading(share=0.6, stage="reading the vocabulary"))
-    exported = vocabulary.export(model, start.sha256)
+    exported, path = vocabulary.export(model, start.sha256)
     pieces = Pieces(exported.pieces)
     load_ms = (time.perf_counter() - began) * 1000.0
     emit(Loading(share=0.8, stage="measuring this machine"))
@@ -71,8 +70,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         kv_type=start.settings.kv_type,
         flash_attention=start.settings.flash_attention,
     )
-    path = str(paths.vocabulary_dir() / f"{start.sha256}.msgpack")
-    return loop, Ready(profile=made, vocabulary=path, vocabulary_note=exported.note)
+    return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=exported.note)
 
 
 def _ladder(start: Start) -> Opened:

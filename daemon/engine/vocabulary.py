@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -46,8 +47,11 @@ def _after(prefix: bytes) -> bytes:
     return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else b""
 
 
-def export(model: Model, sha256: str) -> tokens.Vocabulary:
-    """The model's vocabulary, from the cache, or read from llama.cpp, checked against it, and cached."""
+def export(model: Model, sha256: str) -> tuple[tokens.Vocabulary, Path]:
+    """The model's vocabulary, from the cache, or read from llama.cpp, checked against it, and cached.
+
+    Returns it with the file where other processes find it.
+    """
     path = paths.vocabulary_dir() / f"{sha256}.msgpack"
     try:
         vocabulary = tokens.load(path)
@@ -62,8 +66,18 @@ def export(model: Model, sha256: str) -> tokens.Vocabulary:
             pieces=model.pieces(),
         )
         vocabulary = msgspec.structs.replace(vocabulary, note=_verify(model, vocabulary))
+        path = _save(vocabulary, path)
+    return vocabulary, path
+
+
+def _save(vocabulary: tokens.Vocabulary, path: Path) -> Path:
+    """In the cache, or beside the socket where the cache cannot be written."""
+    try:
         tokens.save(vocabulary, path)
-    return vocabulary
+    except OSError:
+        path = paths.runtime_dir() / path.name
+        tokens.save(vocabulary, path)
+    return path
 
 
 def _verify(model: Model, vocabulary: tokens.Vocabulary) -> str:

@@ -111,7 +111,8 @@ def test_whole_lines_and_huge_lines() -> None:
     assert near("x" * 100, 10) == "x" * 10
     line = "y" * 500_000
     anchor, middle, _ = Anchors().place(line, line, W)
-    assert anchor.prefix + middle == line
+    assert line.endswith(anchor.prefix + middle)
+    assert len(middle) <= 600
     assert len(anchor.suffix) <= 300
 
 

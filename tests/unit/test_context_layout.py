@@ -135,10 +135,11 @@ def test_no_room_is_an_error(tokenizer: TiktokenTokenizer) -> None:
 
 
 def test_slow_machine_bounds_what_a_jump_costs(tokenizer: TiktokenTokenizer) -> None:
-    slow = msgspec.structs.replace(PROFILE, prefill=((32, 150.0),))
+    fast = msgspec.structs.replace(PROFILE, context=8192)
+    slow = msgspec.structs.replace(fast, prefill=((32, 150.0),))
     document = "".join(f"value_{i} = compute({i})\n" for i in range(300))
     prompt, _ = Layout(tokenizer, slow, CONTEXT).plan(ask(document[:4000], document[4000:]))
-    whole, _ = Layout(tokenizer, PROFILE, CONTEXT).plan(ask(document[:4000], document[4000:]))
+    whole, _ = Layout(tokenizer, fast, CONTEXT).plan(ask(document[:4000], document[4000:]))
     assert count(prompt.tokens) < count(whole.tokens) / 2
 
 
@@ -147,7 +148,7 @@ def test_a_keystroke_only_appends(tokenizer: TiktokenTokenizer) -> None:
     document = "".join(f"value_{i} = compute({i})\n" for i in range(40))
     previous = layout.plan(ask(document, "\nend"))[0].tokens
     typed = ""
-    for c in "return value_1 + (":
+    for c in "return a + b(c":
         typed += c
         tokens = layout.plan(ask(document + typed, "\nend"))[0].tokens
         shared = next(

@@ -74,7 +74,7 @@ def test_foreign_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_exported_vocabulary_equals_llama_cpp(model: Model) -> None:
-    exported = vocabulary.export(model, "unit-test-vocabulary")
+    exported, _ = vocabulary.export(model, "unit-test-vocabulary")
     assert exported.note == ""
     ours = tokens.TiktokenTokenizer(exported)
     for text in (
@@ -87,7 +87,7 @@ def test_exported_vocabulary_equals_llama_cpp(model: Model) -> None:
 
 
 def test_text_never_becomes_a_control_token(model: Model) -> None:
-    exported = vocabulary.export(model, "unit-test-vocabulary")
+    exported, _ = vocabulary.export(model, "unit-test-vocabulary")
     control = {i for i, piece in enumerate(exported.pieces) if not piece}
     assert len(control) == 7
     text = "".join(f"<|{n}|>" for n in ("endoftext", "fim_prefix", "fim_middle", "fim_suffix", "fim_pad"))
