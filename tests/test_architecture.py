@@ -11,7 +11,7 @@ NAMES = [str(p.relative_to(ROOT)) for p in FILES]
 
 OWNERS = {
     "aiohttp": ("daemon/doors/", "daemon/bench/"),
-    "llama_cpp": ("daemon/engine/",),
+    "llama_cpp": ("daemon/engine/binding.py",),
     "platformdirs": ("daemon/paths.py",),
     "watchdog": ("indexer/watch.py",),
     "tree_sitter": ("indexer/syntax.py", "indexer/languages/"),
@@ -20,7 +20,7 @@ OWNERS = {
     "rich": ("daemon/cli/", "daemon/bench/"),
     "xllamacpp": ("daemon/bench/",),
 }
-"""Which library may be imported where. llama_cpp itself is touched by binding.py; its siblings by name only."""
+"""Which library may be imported where."""
 
 LAYERS = (
     ("daemon/cli/", 9),
