@@ -58,7 +58,7 @@ try:
     import ensurepip, venv
 except ImportError:
     sys.exit("has no venv module (Debian and Ubuntu: python%d.%d-venv)" % sys.version_info[:2])
-print(sys.executable)' 2>&1 || return 1
+print(getattr(sys, "_base_executable", sys.executable))' 2>&1 || return 1
 }
 
 # Set PYTHON: the one the user named, or the first that fits. $1: a path or nothing; $2: a preferred minor.

@@ -137,6 +137,31 @@ def test_an_unreachable_index_is_told_in_words(machine: Machine) -> None:
     assert not (machine.bin / "foretype").exists()
 
 
+@pytest.mark.timeout(900)
+def test_a_prepared_folder_installs_without_any_index(machine: Machine) -> None:
+    folder = machine.project / "prepared folder"
+    made = machine.run(
+        "bundle.sh", "prepared folder", "--no-model", "--backend", "cpu", "--python", sys.executable
+    )
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert list(folder.glob("wheels/llama_cpp_python-*.whl"))
+    nowhere = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+    done = machine.run(
+        "install.sh",
+        *("--no-model", "--offline", "prepared folder", "--python", sys.executable),
+        **{
+            **nowhere,
+            "PIP_EXTRA_INDEX_URL": "",
+            "PIP_FIND_LINKS": "",
+            "PIP_CACHE_DIR": str(machine.home / "none"),
+        },
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = subprocess.run([machine.bin / "foretype", "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("foretype ")
+    assert not machine.trace.exists(), machine.trace.read_text()
+
+
 def test_a_command_of_another_program_is_not_overwritten(machine: Machine) -> None:
     machine.bin.mkdir()
     (machine.bin / "foretype").write_text("#!/bin/sh\necho mine\n")
