@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.table import Table
 
 from daemon.bench import keystrokes, ours, rig, stats, traces
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, show, table
 from daemon.errors import BadRequest
 
 TOKENS = 16
@@ -127,8 +127,8 @@ async def compare(
     """Ask each twice: as an editor would, then with nothing reused."""
     found = []
     for key in questions:
-        cached = ours.ask_body(key.prefix, key.suffix, tokens=TOKENS, margins=True)
-        fresh = ours.ask_body(key.prefix, key.suffix, tokens=TOKENS, margins=True, cache=False)
+        cached = ours.ask_body(key.prefix, key.suffix, tokens=TOKENS, margins=True, stream=False)
+        fresh = ours.ask_body(key.prefix, key.suffix, tokens=TOKENS, margins=True, stream=False, cache=False)
         first = await ours.ask_whole(here.endpoint, cached)
         found.append(Comparison(source, key.index, first, await ours.ask_whole(here.endpoint, fresh)))
         tick()
@@ -193,10 +193,11 @@ def listed(comparisons: Sequence[Comparison], figures: Figures) -> list[Table]:
             for a in (entry.cached, entry.fresh)
         ]
         verdict = "tie" if explained(entry, figures["noise_logits"]) else "UNEXPLAINED"
-        where = entry.place, "–" if split is None else split
-        unequal.append([f"{entry.source} {entry.edit}", *where, *margins, entry.cached.reused, verdict])
+        where = f"{'–' if split is None else split} / {entry.place}"
+        tops = " / ".join(map(show, margins))
+        unequal.append([f"{entry.source} {entry.edit}", where, tops, entry.cached.reused, verdict])
     if unequal:
-        columns = ["edit", "equal characters", "token", "margin cached", "margin fresh", "reused", "verdict"]
+        columns = ["edit", "at token / character", "margins", "reused", "verdict"]
         tables.append(table("unequal", columns, unequal))
     return tables
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 
 from daemon.bench import ours, peer, rig, sessions, stats, traces
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, show, table
 from daemon.errors import BadRequest
 
 TOKENS = 12
@@ -157,29 +157,28 @@ def _ratio(times: Sequence[tuple[float, float]], share: float) -> float:
 
 ROWS = (
     ("evaluated prompt tokens", "evaluated"),
-    ("generated tokens", "generated"),
-    ("time to first token, ms", "ttft_ms"),
-    ("time to last token, ms", "last_ms"),
-    ("time to 12th token, ms", "t12_ms"),
+    ("generated, healed ones included", "generated"),
+    ("first token, ms", "ttft_ms"),
+    ("last token, ms", "last_ms"),
+    ("12th token, ms", "t12_ms"),
 )
 RATIOS = {"ttft_ms": "ttft_ratio", "last_ms": "last_ratio", "t12_ms": "t12_ratio"}
 
 
 def shown(title: str, figures: Figures) -> Table:
-    """The table of one replay: ours, the peer's, and peer ÷ ours."""
-    names = [f"p{round(share * 100)}" for share in PERCENTS]
+    """The table of one replay: ours, the peer's, and peer ÷ ours; each at p50 / p90 / p99."""
     peered = "ttft_ratio_p50" in figures
-    columns = ["", *names, *(f"peer {n}" for n in names if peered), *(f"ratio {n}" for n in names if peered)]
+
+    def cell(key: str, suffix: str = "") -> str:
+        return " / ".join(show(figures[f"{key}_p{round(share * 100)}{suffix}"]) for share in PERCENTS)
+
     rows = []
     for words, key in ROWS:
-        row: list[object] = [words, *(figures[f"{key}_{n}"] for n in names)]
-        if peered:
-            row += [figures[f"{key}_{n}_peer"] for n in names]
-            row += [figures[f"{RATIOS[key]}_{n}"] if key in RATIOS else "" for n in names]
-        rows.append(row)
-    theirs = [figures["reused_share_peer"]] if peered else []
-    rows.append(["reused share of all prompts", figures["reused_share"], *[""] * (len(names) - 1), *theirs])
-    return table(title, columns, rows)
+        others = [cell(key, "_peer"), cell(RATIOS[key]) if key in RATIOS else ""] if peered else []
+        rows.append([words, cell(key), *others])
+    shares = [figures["reused_share"], *([figures["reused_share_peer"]] if peered else [])]
+    rows.append(["reused share of prompts", *map(show, shares)])
+    return table(title, ["p50 / p90 / p99", "foretype", *(["peer", "ratio"] if peered else [])], rows)
 
 
 async def run(plan: Plan, progress: Progress) -> Outcome:

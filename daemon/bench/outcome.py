@@ -84,4 +84,4 @@ def show(cell: object) -> str:
         return str(cell)
     if math.isnan(cell):
         return "–"
-    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}" if abs(cell) < 100 else f"{cell:.1f}"
+    return f"{cell:.0f}" if abs(cell) >= 100 else f"{cell:.3g}"

@@ -68,19 +68,17 @@ def memory(here: rig.Rig) -> Figures:
     family = processes(here.pid)
     total = sum(process.memory_info().rss for process in family)
     mapped = sum(mapped_resident(process.pid, file) for process in family)
-    copied = int(profile.get("weights_copied_bytes") or 0)
-    if not mapped and not copied and not sys.platform.startswith("linux"):
-        copied = min(int(profile["model"].get("weights_bytes") or 0), total)
+    if not sys.platform.startswith("linux"):
+        mapped = min(int(profile["model"].get("weights_bytes") or 0), total)
     on_device = profile["backend"].upper() != "CPU"
     kv = 0 if on_device else int(profile.get("kv_bytes") or 0)
     compute = 0 if on_device else int(profile.get("compute_bytes") or 0)
     return {
         "rss_mb": total / MB,
-        "weights_mapped_mb": mapped / MB,
-        "weights_copied_mb": copied / MB,
+        "weights_mb": mapped / MB,
         "kv_mb": kv / MB,
         "compute_mb": compute / MB,
-        "rss_beyond_mb": (total - mapped - copied - kv - compute) / MB,
+        "rss_beyond_mb": (total - mapped - kv - compute) / MB,
         "processes": float(len(family)),
     }
 

@@ -135,12 +135,13 @@ def figures_of(variant: str, rows: Sequence[Row]) -> Figures:
 
 def shown(variants: Sequence[str], figures: Figures, title: str) -> Table:
     """One row per variant."""
-    columns = ["prompt", "exact", "95 %", "before polish", "similarity", "evaluated", "ms"]
+    columns = ["prompt", "exact (95 %)", "unpolished", "similarity", "evaluated", "ms"]
     rows = []
     for name in variants:
-        bounds = f"{figures[f'em_low_{name}']:.2f} – {figures[f'em_high_{name}']:.2f}"
-        cells = [figures[f"{key}_{name}"] for key in ("em_raw", "es", "tokens", "ms")]
-        rows.append([name, f"{figures[f'em_{name}']:.3f}", bounds, *cells])
+        exact, low, high = (figures[f"{key}_{name}"] for key in ("em", "em_low", "em_high"))
+        shares = [f"{figures[f'{key}_{name}']:.3f}" for key in ("em_raw", "es")]
+        costs = [figures[f"{key}_{name}"] for key in ("tokens", "ms")]
+        rows.append([name, f"{exact:.3f} ({low:.2f}–{high:.2f})", *shares, *costs])
     return table(title, columns, rows)
 
 

@@ -128,7 +128,10 @@ async def fetch(endpoint: Endpoint, method: str, path: str, body: bytes = b"") -
     try:
         return _decode(whole)
     except msgspec.DecodeError as error:
-        raise EngineFailed(f"{method} {path} on port {endpoint.port} was not answered in JSON") from error
+        why = (
+            f"{method} {path} on port {endpoint.port} was not answered in JSON ({len(whole)} bytes: {error})"
+        )
+        raise EngineFailed(why) from error
 
 
 async def events(endpoint: Endpoint, path: str, body: bytes) -> AsyncGenerator[Any, None]:

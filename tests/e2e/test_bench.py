@@ -1,0 +1,95 @@
+"""The measurements from the command line, with real processes and the tiny model."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-I", "-m", "daemon.cli.main", "bench", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+def measured(*words: str) -> dict[str, Any]:
+    done = bench(*words, "--json", "--seed", "3")
+    assert done.returncode == 0, done.stderr
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    assert outcome["model"]["architecture"]
+    assert outcome["profile"]["threads"] >= 1
+    assert outcome["machine"]["threads"] >= 1
+    assert outcome["seed"] == 3
+    assert all(isinstance(value, float | int) for value in outcome["figures"].values())
+    return outcome
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A line typed at the end of a document, 20 ms per character."""
+    start = "".join(f"def function_{n}(value):\n    return value + {n}\n\n\n" for n in range(12))
+    text = "def last(value):\n    return value"
+    txns = [
+        {"time": f"2024-01-01T00:00:00.{20 * n:03}Z", "patches": [[len(start) + n, 0, character]]}
+        for n, character in enumerate(text)
+    ]
+    path = tmp_path_factory.mktemp("traces") / "typed.json.gz"
+    data = {"startContent": start, "endContent": start + text, "txns": txns}
+    path.write_bytes(gzip.compress(json.dumps(data).encode()))
+    return path
+
+
+def test_typing(tiny_model: Path, trace: Path) -> None:
+    words = ("typing", "--model", str(tiny_model), "--trace", str(trace), "--start", "3")
+    figures = measured(*words, "--limit", "12")["figures"]
+    assert figures["keystrokes"] == 12
+    assert figures["evaluated_p50"] <= 4
+    assert figures["reused_share"] > 0.5
+    assert figures["full_reevaluations"] == 0
+    assert figures["failed"] == 0
+    figures = measured(*words, "--limit", "10", "--realtime")["figures"]
+    assert figures["edits"] == 10
+    assert 0 <= figures["answered_before_next"] <= 1
+    assert figures["failed"] == 0
+
+
+def test_exactness(tiny_model: Path, trace: Path) -> None:
+    words = ("exactness", "--model", str(tiny_model), "--trace", str(trace), "--start", "0", "--limit", "8")
+    figures = measured(*words)["figures"]
+    assert figures["compared"] == 16
+    assert figures["unexplained"] == 0
+    assert figures["fresh_reused"] == 0
+
+
+def test_cancel_and_overhead(tiny_model: Path) -> None:
+    figures = measured("cancel", "--model", str(tiny_model), "--limit", "8")["figures"]
+    assert figures["after_slice"] == 0
+    assert figures["idle_slices_p95"] <= 1
+    assert figures["evaluated_in_silence"] == 0
+    figures = measured("overhead", "--model", str(tiny_model), "--limit", "10", "--idle", "1")["figures"]
+    assert {"door_ms_p50", "idle_cpu_percent", "rss_beyond_mb", "engine_share_1"} <= set(figures)
+    assert figures["door_ms_p50"] > 0
+    assert figures["processes"] >= 2
+
+
+def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.jsonl"
+    row = {"task_id": "t/0", "prompt": "def f():\n", "suffix": "", "canonical_solution": "    return 1\n"}
+    tasks.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = bench("quality", "--model", str(tiny_model), "--tasks", str(tasks), "--fresh")
+    assert done.returncode == 0, done.stderr
+    assert "cursor_split" in done.stdout
+    assert "anchored_12" in done.stdout
+
+
+def test_a_model_that_is_missing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
+    before = {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
+    done = bench("cancel", "--model", str(tmp_path / "none.gguf"))
+    assert done.returncode != 0
+    assert "error:" in done.stderr
+    assert {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)} == before
