@@ -65,7 +65,7 @@ fi
 if [ -x "$VENV/bin/python" ]; then "$VENV/bin/python" -I -B -m daemon.cli.main down >/dev/null 2>&1 || :; fi
 if is_our_launcher && grep -qF "$VENV/bin/python" "$BIN/foretype"; then rm -f "$BIN/foretype"; fi
 rm -rf "$VENV"
-rm -f "$PREFIX/installed" "$PREFIX/install.log" "$PREFIX/.lock"
+rm -f "$PREFIX/installed" "$PREFIX/.lock" "$PREFIX/install.log" "$PREFIX"/*-build.log
 for folder in "$CACHE"/pip-*; do if [ -d "$folder" ]; then rm -rf "$folder"; fi; done
 if [ -n "$FOLDERS" ]; then
     printf '%s\n' "$FOLDERS" | while IFS= read -r folder; do rm -rf "$folder"; done
