@@ -43,6 +43,8 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, hello)
 
     def do_POST(self) -> None:
+        # Unread bytes would turn the closing of this socket into a reset, and the answer be lost.
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path != "/v1/stop" or MANNER != "polite":
             self.answer(404, {"error": "no such thing"})
             return
