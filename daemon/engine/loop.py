@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from daemon.engine.binding import Context, Ids
+from daemon.engine.binding import Context, Floats, Ids
 from daemon.engine.frames import Done, Message, Piece, Report
 from daemon.engine.lanes import Lanes, Ticket
 from daemon.engine.run import Run, Stopped
 from daemon.engine.sampling import margin
-from daemon.engine.tree import Resident, Tree
+from daemon.engine.tree import Choice, Resident, Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
 from daemon.nouns import Generation
@@ -39,6 +39,8 @@ class Loop:
         self._totals = dict.fromkeys(("evaluated", "reused", "generated", "aborted", "after_slice"), 0)
         self._idle_slices: deque[int] = deque(maxlen=1000)
         self._busy_s = 0.0
+        self._fresh: tuple[int, int] | None = None
+        """(sequence, length) whose logits the context holds."""
 
     def run(self) -> None:
         """Until the lanes are closed."""
@@ -88,27 +90,20 @@ class Loop:
         return run.generation(self._context.compute_s)
 
     def _place(self, run: Run) -> Resident:
-        """The resident to continue; at least the last token is evaluated anew, for its logits."""
+        """The resident to continue: all that is evaluated of the prompt stays evaluated."""
         run.check()
         n = len(run.prompt)
         if not 0 < n <= self._window - 2:
             raise Stopped("window")
-        if run.job.cache:
-            resident = self.tree.acquire(run.prompt)
-            self.tree.cut(resident, n - 1)
-        else:
-            resident = self.tree.fresh()
-        run.reused = resident.n
+        resident = self.tree.acquire(run.prompt) if run.job.cache else self.tree.fresh()
+        run.reused = min(resident.n, n)
         return resident
 
     def _prefill(self, run: Run, resident: Resident) -> None:
         n = len(run.prompt)
-        for end in self._ends(run, resident.n):
-            while True:
-                run.check()
-                rows = run.prompt[resident.n : end]
-                if self._decode(run, resident, rows, outputs=int(end == n)):
-                    break
+        for end in self._ends(run, resident.n) if resident.n < n else ():
+            rows = run.prompt[resident.n : end]
+            self._decode(run, resident, rows, outputs=int(end == n))
             run.evaluated += len(rows)
         run.prompt_done()
 
@@ -123,12 +118,10 @@ class Loop:
         return [*ends, *range(last + self.slice, n, self.slice), n]
 
     def _generate(self, run: Run, resident: Resident) -> None:
+        at = len(run.prompt)
         while True:
             run.check()
-            row = self._context.logits(1)[0]
-            token = run.sampler.choose(row)
-            if run.job.margins:
-                run.margins.append(margin(row))
+            token = self._choose(run, resident, at)
             if not self._pieces.pieces[token]:
                 run.tokens.append(token)
                 raise Stopped("eos")
@@ -136,21 +129,55 @@ class Loop:
                 self._emit(Piece(id=run.job.id, text=text))
             if (reason := run.ended()) is not None:
                 raise Stopped(reason)
-            if resident.n + 1 >= self._window:
+            at += 1
+            if at >= self._window:
                 raise Stopped("window")
-            while not self._decode(run, resident, np.array([token], np.int32), outputs=1):
-                run.check()
+            if resident.n >= at and resident.tokens[at - 1] != token:
+                self.tree.cut(resident, at - 1)
+            if resident.n < at:
+                self._decode(run, resident, np.array([token], np.int32), outputs=1)
 
-    def _decode(self, run: Run, resident: Resident, rows: Ids, outputs: int) -> bool:
-        self.tree.make_room(len(rows), keep=resident)
-        run.steps += 1
-        done = self._context.decode(rows, resident.n, resident.sequence, outputs)
-        if done:
-            self.tree.extend(resident, rows)
-        else:
+    def _choose(self, run: Run, resident: Resident, at: int) -> int:
+        """The token behind the first `at`: as it was chosen before, or from fresh logits."""
+        owed, greedy = run.sampler.owed, run.job.sampling.temperature <= 0
+        known = resident.choices.get(at) if greedy else None
+        if known and known.holds_for(owed, self._pieces.pieces[known.token], run.job.margins):
+            run.margins += [known.margin] if run.job.margins and known.margin is not None else []
+            return known.token
+        row = self._row(run, resident, at)
+        token = run.sampler.choose(row)
+        near = margin(row) if run.job.margins else None
+        if near is not None:
+            run.margins.append(near)
+        if greedy:
+            resident.choices[at] = Choice(token, owed, near)
+        return token
+
+    def _row(self, run: Run, resident: Resident, at: int) -> Floats:
+        """Logits behind the first `at` tokens; the last of them is evaluated anew when they are gone."""
+        if self._fresh != (resident.sequence, at) or resident.n != at:
+            last = resident.tokens[at - 1 : at].copy()
+            self.tree.cut(resident, at - 1)
+            if at == len(run.prompt):
+                run.reused, run.evaluated = run.reused - 1, run.evaluated + 1
+            self._decode(run, resident, last, outputs=1)
+        row: Floats = self._context.logits(1)[0]
+        return row
+
+    def _decode(self, run: Run, resident: Resident, rows: Ids, outputs: int) -> None:
+        """Evaluate `rows` at the end of `resident`. Raises Stopped when the request ended meanwhile."""
+        self._fresh = None
+        while True:
+            run.check()
+            self.tree.make_room(len(rows), keep=resident)
+            run.steps += 1
+            if self._context.decode(rows, resident.n, resident.sequence, outputs):
+                break
             self._totals["aborted"] += 1
             self._context.arm()
-        return done
+        self.tree.extend(resident, rows)
+        if outputs:
+            self._fresh = (resident.sequence, resident.n)
 
     def _count(self, run: Run) -> None:
         self._totals["evaluated"] += run.evaluated

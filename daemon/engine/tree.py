@@ -6,6 +6,8 @@ kept under its size exactly. The radix tree of the later design replaces the lin
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,9 +15,26 @@ from daemon.engine.binding import Context, Ids
 from daemon.errors import EngineFailed
 
 
+class Choice(NamedTuple):
+    """A greedy choice at some position, valid again wherever the same tokens stand before it."""
+
+    token: int
+    owed: bytes
+    margin: float | None
+
+    def holds_for(self, owed: bytes, piece: bytes, with_margin: bool) -> bool:
+        """Whether the same choice would be made with `owed` bytes to reproduce.
+
+        It would when at least the same bytes were owed before: among fewer allowed tokens that still hold the
+        best one, that one is best.
+        """
+        agrees = not owed or (bool(piece) and (piece.startswith(owed) or owed.startswith(piece)))
+        return agrees and owed.startswith(self.owed) and (self.margin is not None or not with_margin)
+
+
 class Resident:
     """One evaluated sequence. `starts[i]` tells that token i began a decode call, so that a fresh
-    evaluation can use the same batch shapes."""
+    evaluation can use the same batch shapes; `choices[n]` is what followed the first n tokens."""
 
     def __init__(self, sequence: int, room: int) -> None:
         self.sequence = sequence
@@ -23,6 +42,7 @@ class Resident:
         self.tokens: Ids = np.zeros(room, np.int32)
         self.cells: Ids = np.zeros(room, np.int32)
         self.starts: npt.NDArray[np.bool_] = np.zeros(room, np.bool_)
+        self.choices: dict[int, Choice] = {}
         self.used = 0
 
     def match(self, tokens: Ids) -> int:
@@ -49,13 +69,17 @@ class Tree:
         return len(np.unique(np.concatenate(parts))) if parts else 0
 
     def acquire(self, tokens: Ids) -> Resident:
-        """A resident that holds as much of the beginning of `tokens` as is evaluated anywhere; it may be
-        longer only by nothing: what does not match is cut from it, or left with the sequence it was forked
-        from."""
+        """A resident that holds as much of the beginning of `tokens` as is evaluated anywhere.
+
+        It is longer than that only when it holds all of `tokens`: then what was generated behind them is
+        still there. What does not match is cut from it, or left with the sequence it was forked from.
+        """
         best = max(self.residents, key=lambda r: (r.match(tokens), r.used), default=None)
         length = best.match(tokens) if best else 0
         if best is None or length == 0:
             return self._touch(self._new())
+        if length == len(tokens):
+            return self._touch(best)
         if best.n - length <= max(64, length // 4):
             self.cut(best, length)
             return self._touch(best)
@@ -65,6 +89,7 @@ class Tree:
         for name in ("tokens", "cells", "starts"):
             getattr(fork, name)[:length] = getattr(best, name)[:length]
         fork.n = length
+        fork.choices = {n: c for n, c in best.choices.items() if n <= length}
         return self._touch(fork)
 
     def fresh(self) -> Resident:
@@ -101,6 +126,7 @@ class Tree:
         if length < resident.n:
             self._context.cut(resident.sequence, length)
             resident.n = length
+            resident.choices = {n: c for n, c in resident.choices.items() if n <= length}
 
     def drop(self, resident: Resident) -> None:
         """Forget the whole sequence."""
