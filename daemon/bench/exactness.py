@@ -174,6 +174,7 @@ def figures_of(comparisons: Sequence[Comparison]) -> Figures:
         "shift_max": max(moved, default=0.0),
         "tokens_compared": float(sum(len(entry.cached.margins) for entry in comparisons)),
         "reused_share": stats.ratio(reused, sum(entry.cached.prompt for entry in comparisons)),
+        "prompts_differ": float(sum(entry.cached.prompt != entry.fresh.prompt for entry in comparisons)),
         "fresh_reused": float(sum(entry.fresh.reused for entry in comparisons)),
         "blank": float(sum(not entry.fresh.raw for entry in comparisons)),
     }

@@ -11,10 +11,13 @@ import psutil
 
 from daemon.bench import exactness, ours, rig, stats, traces
 from daemon.bench.outcome import Figures, Outcome, table
+from daemon.errors import EngineFailed
 
 TOKENS = 12
 MB = 1e6
-SETTLE_S = 1.0
+SETTLE_S = 2.0
+"""How long the engine must have done nothing before silence is measured: it evaluates ahead after answers."""
+SETTLED_WITHIN_S = 120.0
 Progress = Callable[[int, int], None]
 
 
@@ -33,11 +36,25 @@ def cpu_seconds(family: Sequence[psutil.Process]) -> float:
 async def idle_percent(pid: int, seconds: float) -> float:
     """Share of one core that all processes use together while nobody asks, in percent."""
     family = processes(pid)
-    await asyncio.sleep(SETTLE_S)
     loop = asyncio.get_running_loop()
     before, began = cpu_seconds(family), loop.time()
     await asyncio.sleep(seconds)
     return 100.0 * (cpu_seconds(family) - before) / (loop.time() - began)
+
+
+async def settled(here: rig.Rig) -> float:
+    """Wait until the work that follows an answer is done; seconds that took. Raises EngineFailed."""
+    loop = asyncio.get_running_loop()
+    began = quiet_since = loop.time()
+    before = -1
+    while loop.time() - quiet_since < SETTLE_S:
+        if loop.time() - began > SETTLED_WITHIN_S:
+            raise EngineFailed(f"the engine still works {SETTLED_WITHIN_S:.0f} s after the last answer")
+        report = await here.report()
+        if not report.get("idle") or report.get("decodes") != before:
+            before, quiet_since = report.get("decodes", 0), loop.time()
+        await asyncio.sleep(0.1)
+    return quiet_since - began
 
 
 def mapped_resident(pid: int, file: Path) -> int:
@@ -118,6 +135,7 @@ async def run(limit: int, seed: int, seconds: float, model: str | None, progress
     async with rig.running(model) as here:
         outcome = here.outcome("overhead", seed)
         outcome.figures.update(await doors(here, limit, seed, progress))
+        outcome.figures["work_ahead_s"] = await settled(here)
         outcome.figures["idle_cpu_percent"] = await idle_percent(here.pid, seconds)
         outcome.figures.update(memory(here))
     rows = [[name.replace("_", " "), value] for name, value in outcome.figures.items()]
