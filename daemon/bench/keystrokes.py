@@ -113,6 +113,7 @@ def _side(answers: Sequence[ours.Answer], suffix: str) -> Figures:
     full = [a for a in answers if a.full]
     for share in PERCENTS:
         name = f"p{round(share * 100)}{suffix}"
+        figures[f"prompt_{name}"] = stats.percentile((a.prompt for a in answers), share)
         figures[f"evaluated_{name}"] = stats.percentile((a.evaluated for a in answers), share)
         figures[f"generated_{name}"] = stats.percentile((a.generated for a in answers), share)
         figures[f"ttft_ms_{name}"] = stats.percentile((a.first for a in answers), share)
@@ -121,7 +122,6 @@ def _side(answers: Sequence[ours.Answer], suffix: str) -> Figures:
     prompt = sum(a.prompt for a in answers)
     figures[f"reused_share{suffix}"] = stats.ratio(sum(a.reused for a in answers), prompt)
     figures[f"reused_p50{suffix}"] = stats.percentile((a.reused for a in answers), 0.5)
-    figures[f"prompt_p50{suffix}"] = stats.percentile((a.prompt for a in answers), 0.5)
     figures[f"full_answers_share{suffix}"] = stats.ratio(len(full), len(answers))
     figures[f"blank_share{suffix}"] = stats.ratio(sum(a.blank for a in answers), len(answers))
     return figures
@@ -156,7 +156,8 @@ def _ratio(times: Sequence[tuple[float, float]], share: float) -> float:
 
 
 ROWS = (
-    ("evaluated prompt tokens", "evaluated"),
+    ("prompt tokens", "prompt"),
+    ("of them evaluated", "evaluated"),
     ("generated, healed ones included", "generated"),
     ("first token, ms", "ttft_ms"),
     ("last token, ms", "last_ms"),

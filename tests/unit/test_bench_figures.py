@@ -62,7 +62,7 @@ def test_only_typing_that_evaluates_half_the_prompt_is_a_reevaluation() -> None:
 def test_the_table_shows_both_sides_and_the_ratio() -> None:
     shown = keystrokes.shown("both", keystrokes.figures_of(pairs()))
     assert [str(column.header) for column in shown.columns][1:] == ["foretype", "peer", "ratio"]
-    assert list(shown.columns[3].cells)[2] == "10 / 10 / 10"
+    assert list(shown.columns[3].cells)[3] == "10 / 10 / 10"
 
 
 def test_realtime_shares() -> None:
