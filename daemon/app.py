@@ -144,6 +144,8 @@ class _Life:
         client = EngineClient(self._settings, EngineModel(file.name, file.path, file.sha256))
         self._engine.attach(client)
         await client.start()
+        await client.ready.wait()
+        await self._pipeline.prepare()
 
     def _loaded(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

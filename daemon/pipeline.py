@@ -18,8 +18,9 @@ from daemon.nouns import Completion, CompletionRequest, Generation, Limits, Prom
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.settings import Settings
-from indexer import tokens
 from indexer.errors import VocabularyUnusable
+from indexer.tokens import TiktokenTokenizer
+from indexer.vocabulary import load
 
 _log = logging.getLogger(__name__)
 _IDLE_S = 0.4
@@ -96,6 +97,11 @@ class Pipeline:
             self._engine.supersede(older)
         self._jobs[client] = job_id
 
+    async def prepare(self) -> None:
+        """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
+        with contextlib.suppress(Loading, NotSupported):
+            await asyncio.to_thread(self._planner)
+
     def _planner(self) -> Layout:
         profile = self._engine.profile
         path, note = self._engine.vocabulary
@@ -108,8 +114,7 @@ class Pipeline:
             if note:
                 raise NotSupported(f"this model's tokenizer is not supported: {note}", "Choose another model")
             try:
-                vocabulary = tokens.load(Path(path))
-                tokenizer = tokens.TiktokenTokenizer(vocabulary)
+                tokenizer = TiktokenTokenizer(load(Path(path)))
             except VocabularyUnusable as error:
                 raise NotSupported(
                     str(error), "Restart the daemon: the vocabulary is exported anew"

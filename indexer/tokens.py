@@ -8,17 +8,14 @@ the merge table, so text can never become one. Source of the split patterns: lla
 from __future__ import annotations
 
 import array
-import os
 import sys
-from pathlib import Path
 from typing import Protocol
 
-import msgspec
 import tiktoken
 
 from indexer.errors import VocabularyUnusable
+from indexer.vocabulary import Vocabulary
 
-FORMAT = 3
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _QWEN2 = _WORDS + (r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -35,21 +32,6 @@ PATTERNS = {
     "codeshell": _STARCODER,
 }
 """llama.cpp's name of a pre-tokenizer → its split. Models beyond these count through the engine."""
-
-
-class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
-    """One model's vocabulary as exported by the engine. `pieces[i]` are the bytes of token i; tokens that
-    text must never become (control, user-defined, unused) have empty pieces."""
-
-    format: int
-    sha256: str
-    kind: str
-    """`bpe`, or another of llama.cpp's vocabulary types."""
-    pre: str
-    """Name of the pre-tokenizer."""
-    pieces: list[bytes]
-    note: str = ""
-    """Why other processes cannot count with it exactly; empty when they can (checked at export)."""
 
 
 class Tokenizer(Protocol):
@@ -101,24 +83,3 @@ def to_ids(tokens: bytes) -> list[int]:
 def count(tokens: bytes) -> int:
     """How many ids `tokens` holds."""
     return len(tokens) // 4
-
-
-def save(vocabulary: Vocabulary, path: Path) -> None:
-    """Write atomically: readers see the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(msgspec.msgpack.encode(vocabulary))
-    part.replace(path)
-
-
-def load(path: Path) -> Vocabulary:
-    """Read an exported vocabulary. Raises VocabularyUnusable when absent, damaged or of another format."""
-    try:
-        vocabulary = msgspec.msgpack.decode(path.read_bytes(), type=Vocabulary)
-    except OSError as error:
-        raise VocabularyUnusable(f"no vocabulary at {path.name}: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise VocabularyUnusable(f"vocabulary {path.name} is damaged") from error
-    if vocabulary.format != FORMAT:
-        raise VocabularyUnusable(f"vocabulary {path.name} has format {vocabulary.format}, not {FORMAT}")
-    return vocabulary

@@ -70,6 +70,8 @@ class Window:
     """Characters that may be evaluated anew after a jump before the answer would come late."""
     lines: int
     """Lines above the cursor where a new anchor stands; -1 is the cursor itself."""
+    alone: bool = False
+    """Measurements: a new anchor, whatever was asked before, and nothing remembered of it."""
 
 
 class Anchors:
@@ -81,6 +83,10 @@ class Anchors:
 
     def place(self, prefix: str, suffix: str, window: Window) -> tuple[Anchor, str, str]:
         """(anchor, middle, reason) for a request: a recent anchor when it still fits, else a new one."""
+        if window.alone:
+            cut = _cut(prefix, window)
+            anchor = Anchor(_tail(prefix[:cut], window.prefix), near(suffix, window.suffix))
+            return anchor, prefix[cut:], "an anchor of its own"
         if window.lines >= 0:
             for anchor in reversed(self._recent):
                 middle = anchor.middle(prefix, suffix)

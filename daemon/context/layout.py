@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from dataclasses import replace
 
 from daemon.context.anchor import Anchor, Anchors, Window
 from daemon.errors import NotSupported
@@ -78,6 +79,7 @@ class Layout:
             middle=int(settings.middle_tokens * _CHARS),
             jump=int(settings.prefix_tokens * _CHARS),
             lines=lines,
+            alone=request.anchor_lines is not None,
         )
 
     def _window(self, request: CompletionRequest) -> Window:
@@ -85,7 +87,7 @@ class Layout:
         if request.anchor_lines is not None or not self._rate:
             return wide
         jump = min(wide.jump, int(self._affordable(1.0) * _CHARS))
-        return Window(wide.prefix, wide.suffix, wide.middle, jump, wide.lines)
+        return replace(wide, jump=jump)
 
     def _affordable(self, times: float) -> int:
         """Tokens this machine evaluates in `jump_ms` × `times`."""
@@ -176,6 +178,6 @@ def _mark(token: int, source: str = "") -> tuple[Segment, bytes]:
 
 
 def _smaller(window: Window) -> Window:
-    return Window(
-        window.prefix * 2 // 3, window.suffix * 2 // 3, window.middle * 2 // 3, window.jump, window.lines
+    return replace(
+        window, prefix=window.prefix * 2 // 3, suffix=window.suffix * 2 // 3, middle=window.middle * 2 // 3
     )

@@ -36,6 +36,13 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL("ucrtbase.dll") if os.name == "nt" else ctypes.CDLL(None)
 
 
+def trim_memory() -> None:
+    """Give freed memory back to the system where libc can (glibc keeps it otherwise)."""
+    trim = getattr(_libc(), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+
+
 class Log:
     """What llama.cpp says while loading; silent afterwards (no Python runs on its threads)."""
 

@@ -16,7 +16,6 @@ from daemon.engine.binding import Context, Floats, Ids
 from daemon.engine.frames import Done, Message, Piece, Report
 from daemon.engine.lanes import Lanes, Ticket
 from daemon.engine.run import Run, Stopped
-from daemon.engine.sampling import margin
 from daemon.engine.tree import Choice, Resident, Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
@@ -101,21 +100,32 @@ class Loop:
 
     def _prefill(self, run: Run, resident: Resident) -> None:
         n = len(run.prompt)
-        for end in self._ends(run, resident.n) if resident.n < n else ():
-            rows = run.prompt[resident.n : end]
-            self._decode(run, resident, rows, outputs=int(end == n))
+        shapes = {} if run.job.cache else self._shapes(run)
+        while (start := resident.n) < n:
+            width, kept = shapes.get(start, (self.slice, self.slice))
+            rows = run.prompt[start : start + min(kept, n - start)]
+            if start in shapes and len(rows) < width:
+                self._decode(
+                    run, resident, np.append(rows, np.repeat(rows[-1:], width - len(rows))), outputs=0
+                )
+                self.tree.cut(resident, start + len(rows))
+            else:
+                self._decode(run, resident, rows, outputs=int(start + len(rows) == n))
             run.evaluated += len(rows)
         run.prompt_done()
 
-    def _ends(self, run: Run, start: int) -> list[int]:
-        """Where slices end. Without the cache: where they ended when the resident was evaluated."""
-        n = len(run.prompt)
-        if run.job.cache or (like := self.tree.like(run.prompt)) is None:
-            return [*range(start + self.slice, n, self.slice), n]
-        shared = min(like.match(run.prompt), n)
-        ends = [int(i) for i in np.flatnonzero(like.starts[:shared]) if i > start]
-        last = ends[-1] if ends else start
-        return [*ends, *range(last + self.slice, n, self.slice), n]
+    def _shapes(self, run: Run) -> dict[int, tuple[int, int]]:
+        """Start → (width, rows kept) of the decode calls that evaluated the resident most like the prompt.
+
+        A call whose later rows were cut away is repeated in its full width: results depend on it.
+        """
+        like = self.tree.like(run.prompt)
+        if like is None:
+            return {}
+        shared = like.match(run.prompt)
+        starts = [int(i) for i in np.flatnonzero(like.widths[:shared])]
+        ends = [*starts[1:], shared]
+        return {i: (int(like.widths[i]), end - i) for i, end in zip(starts, ends, strict=True)}
 
     def _generate(self, run: Run, resident: Resident) -> None:
         at = len(run.prompt)
@@ -146,7 +156,7 @@ class Loop:
             return known.token
         row = self._row(run, resident, at)
         token = run.sampler.choose(row)
-        near = margin(row) if run.job.margins else None
+        near = run.sampler.margin() if run.job.margins else None
         if near is not None:
             run.margins.append(near)
         if greedy:
@@ -158,7 +168,7 @@ class Loop:
         if self._fresh != (resident.sequence, at) or resident.n != at:
             last = resident.tokens[at - 1 : at].copy()
             self.tree.cut(resident, at - 1)
-            if at == len(run.prompt):
+            if run.reused == at == len(run.prompt):
                 run.reused, run.evaluated = run.reused - 1, run.evaluated + 1
             self._decode(run, resident, last, outputs=1)
         row: Floats = self._context.logits(1)[0]

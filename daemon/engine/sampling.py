@@ -20,6 +20,7 @@ class Sampler:
         self._sampling = sampling
         self._pieces = pieces
         self._random = np.random.default_rng(sampling.seed)
+        self._values: Floats | None = None
         self.owed = must
 
     def choose(self, row: Floats) -> int:
@@ -28,9 +29,19 @@ class Sampler:
         if allowed is not None and len(allowed) == 0:
             allowed = None  # bytes no token can produce: the rest of the word is given up, never the answer
             self.owed = b""
-        values = row if allowed is None else row[allowed]
+        values = self._values = row if allowed is None else row[allowed]
         index = int(values.argmax()) if self._sampling.temperature <= 0 else self._draw(values)
         return index if allowed is None else int(allowed[index])
+
+    def margin(self) -> float:
+        """Best logit minus second best among what the last choice allowed; infinite for a single candidate.
+
+        Valid until the next decode, like the row it was chosen from.
+        """
+        if self._values is None or len(self._values) < 2:
+            return float("inf")
+        two = np.partition(self._values, -2)[-2:]
+        return float(two[1] - two[0])
 
     def pay(self, token: int) -> bytes:
         """Take `token`; returns its bytes beyond what was owed."""
@@ -49,9 +60,3 @@ class Sampler:
         keep = int(np.searchsorted(weights.cumsum(), min(self._sampling.top_p, 1.0))) + 1
         weights = weights[:keep] / weights[:keep].sum()
         return int(order[self._random.choice(len(weights), p=weights)])
-
-
-def margin(row: Floats) -> float:
-    """Best logit minus second best: how close a greedy choice was."""
-    two = np.partition(row, -2)[-2:]
-    return float(two[1] - two[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import platform
 import time
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from daemon.engine import costs, vocabulary
-from daemon.engine.binding import Context, Log, Model, gpu_devices
+from daemon.engine.binding import Context, Log, Model, gpu_devices, trim_memory
 from daemon.engine.frames import Loading, Message, Ready, Start
 from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces
@@ -51,6 +52,8 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     emit(Loading(share=0.8, stage="measuring this machine"))
     facts = model.facts(start.name, start.sha256)
     threads, prefill, verify = _costs(start, context)
+    gc.collect()
+    trim_memory()
     loop = Loop(context, pieces, facts.trained_context, emit)
     loop.slice = start.settings.slice or costs.slice_for(prefill, start.settings.slice_ms, _BATCH)
     compute_bytes, kv_bytes = opened.log.sizes()

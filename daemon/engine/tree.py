@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from daemon.engine.binding import Context, Ids
 from daemon.errors import EngineFailed
@@ -33,15 +32,15 @@ class Choice(NamedTuple):
 
 
 class Resident:
-    """One evaluated sequence. `starts[i]` tells that token i began a decode call, so that a fresh
-    evaluation can use the same batch shapes; `choices[n]` is what followed the first n tokens."""
+    """One evaluated sequence. `choices[n]` is what followed the first n tokens. `widths[i]` is the number of
+    rows of the decode call that token i began, 0 inside one: a fresh evaluation can use the same shapes."""
 
     def __init__(self, sequence: int, room: int) -> None:
         self.sequence = sequence
         self.n = 0
         self.tokens: Ids = np.zeros(room, np.int32)
         self.cells: Ids = np.zeros(room, np.int32)
-        self.starts: npt.NDArray[np.bool_] = np.zeros(room, np.bool_)
+        self.widths: Ids = np.zeros(room, np.int32)
         self.choices: dict[int, Choice] = {}
         self.used = 0
 
@@ -86,7 +85,7 @@ class Tree:
         self._touch(best)
         fork = self._new(keep=best)
         self._context.copy(best.sequence, fork.sequence, length)
-        for name in ("tokens", "cells", "starts"):
+        for name in ("tokens", "cells", "widths"):
             getattr(fork, name)[:length] = getattr(best, name)[:length]
         fork.n = length
         fork.choices = {n: c for n, c in best.choices.items() if n <= length}
@@ -116,8 +115,8 @@ class Tree:
         n, end = resident.n, resident.n + len(tokens)
         resident.tokens[n:end] = tokens
         resident.cells[n:end] = np.arange(self._cell, self._cell + len(tokens))
-        resident.starts[n:end] = False
-        resident.starts[n] = True
+        resident.widths[n:end] = 0
+        resident.widths[n] = end - n
         self._cell = (self._cell + len(tokens)) & 0x3FFFFFFF
         resident.n = end
 

@@ -20,7 +20,7 @@ from daemon.engine.protocol import EngineState
 from daemon.errors import Loading
 from daemon.nouns import Counters, EngineProfile, FimIds, Generation, ModelFacts, StopReason, Timings
 from indexer import tokens
-from indexer.tokens import FORMAT, Vocabulary
+from indexer.vocabulary import FORMAT, Vocabulary, save
 
 SLICE = 64
 _PIECE = re.compile(r"\s*\S+|\s+")
@@ -78,7 +78,7 @@ class ScriptedEngine:
         """Hold by itself when a job has produced this many pieces; 0: never."""
         self._vocabulary = vocabulary
         if vocabulary is not None:
-            tokens.save(VOCABULARY, vocabulary)
+            save(VOCABULARY, vocabulary)
         self.jobs: list[Submit] = []
         self.work: Counter[str] = Counter()
         """Evaluated prompt tokens by job id."""

@@ -10,7 +10,8 @@ from daemon.context.layout import Layout
 from daemon.errors import NotSupported
 from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Limits, ModelFacts, Prompt
 from daemon.settings import Context
-from indexer.tokens import FORMAT, TiktokenTokenizer, Vocabulary, count, to_ids
+from indexer.tokens import TiktokenTokenizer, count, to_ids
+from indexer.vocabulary import FORMAT, Vocabulary
 
 FIM = FimIds(pre=900, suf=901, mid=902, pad=903, rep=904, sep=905)
 PROFILE = EngineProfile(

@@ -15,7 +15,7 @@ from daemon.engine import costs, frames, vocabulary
 from daemon.engine.binding import Context, Log, Model
 from daemon.engine.frames import Cancel, Piece, Start, Submit, Unpacker, pack
 from daemon.engine.lanes import Lanes
-from daemon.engine.sampling import Sampler, margin
+from daemon.engine.sampling import Sampler
 from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed, ModelError
@@ -23,6 +23,7 @@ from daemon.nouns import Sampling
 from daemon.settings import Engine
 from indexer import tokens
 from indexer.errors import VocabularyUnusable
+from indexer.vocabulary import FORMAT, Vocabulary, load
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +99,13 @@ def test_damaged_vocabulary_is_exported_anew(model: Model, tmp_path: Path) -> No
     path = tmp_path / "v"
     path.write_bytes(b"\xc1 not msgpack")
     with pytest.raises(VocabularyUnusable, match="damaged"):
-        tokens.load(path)
+        load(path)
     with pytest.raises(VocabularyUnusable, match="no vocabulary"):
-        tokens.load(tmp_path / "absent")
+        load(tmp_path / "absent")
 
 
 def test_unknown_pre_tokenizer_is_named() -> None:
-    made = tokens.Vocabulary(format=tokens.FORMAT, sha256="x", kind="bpe", pre="martian", pieces=[])
+    made = Vocabulary(format=FORMAT, sha256="x", kind="bpe", pre="martian", pieces=[])
     with pytest.raises(VocabularyUnusable, match="martian"):
         tokens.TiktokenTokenizer(made)
 
@@ -235,8 +236,13 @@ def test_sampling_at_temperature_stays_inside_top_k() -> None:
     assert {narrow.choose(row) for _ in range(50)} == {11}
 
 
-def test_margin() -> None:
-    assert margin(np.array([1.0, 5.0, 3.5], np.float32)) == 1.5
+def test_margin_is_among_what_was_allowed() -> None:
+    row = np.zeros(12, np.float32)
+    row[7], row[6], row[3], row[0] = 9.0, 8.0, 3.0, 1.0
+    free, owing = Sampler(Sampling(), PIECES, b""), Sampler(Sampling(), PIECES, b"ret")
+    free.choose(row)
+    owing.choose(row)
+    assert (free.margin(), owing.margin()) == (1.0, 2.0)
 
 
 def test_frames_survive_any_portions() -> None:
