@@ -123,6 +123,8 @@ class Loop:
         if like is None:
             return {}
         shared = like.match(run.prompt)
+        if shared == 0:
+            return {}
         starts = [int(i) for i in np.flatnonzero(like.widths[:shared])]
         ends = [*starts[1:], shared]
         return {i: (int(like.widths[i]), end - i) for i, end in zip(starts, ends, strict=True)}
@@ -142,7 +144,7 @@ class Loop:
             at += 1
             if at >= self._window:
                 raise Stopped("window")
-            if resident.n >= at and resident.tokens[at - 1] != token:
+            if resident.n >= at and not resident.generated(at - 1, token):
                 self.tree.cut(resident, at - 1)
             if resident.n < at:
                 self._decode(run, resident, np.array([token], np.int32), outputs=1)

@@ -12,6 +12,9 @@ from daemon.engine.binding import Floats, Ids
 from daemon.engine.vocabulary import Pieces
 from daemon.nouns import Sampling
 
+NO_RIVAL = 1e9
+"""The margin of a choice without a second candidate: finite, because margins travel as JSON."""
+
 
 class Sampler:
     """Chooses tokens for one request. `owed` are the bytes that must still be reproduced."""
@@ -34,12 +37,12 @@ class Sampler:
         return index if allowed is None else int(allowed[index])
 
     def margin(self) -> float:
-        """Best logit minus second best among what the last choice allowed; infinite for a single candidate.
+        """Best logit minus second best among what the last choice allowed; NO_RIVAL for a single candidate.
 
         Valid until the next decode, like the row it was chosen from.
         """
         if self._values is None or len(self._values) < 2:
-            return float("inf")
+            return NO_RIVAL
         two = np.partition(self._values, -2)[-2:]
         return float(two[1] - two[0])
 

@@ -28,7 +28,8 @@ class Choice(NamedTuple):
         best one, that one is best.
         """
         agrees = not owed or (bool(piece) and (piece.startswith(owed) or owed.startswith(piece)))
-        return agrees and owed.startswith(self.owed) and (self.margin is not None or not with_margin)
+        same = self.margin is not None and owed == self.owed
+        return agrees and owed.startswith(self.owed) and (same or not with_margin)
 
 
 class Resident:
@@ -49,6 +50,11 @@ class Resident:
         n = min(self.n, len(tokens))
         differs = np.flatnonzero(self.tokens[:n] != tokens[:n])
         return int(differs[0]) if len(differs) else n
+
+    def generated(self, at: int, token: int) -> bool:
+        """Whether `token` stands at `at`, evaluated alone as generation does it."""
+        alone = self.widths[at] == 1 and (at + 1 >= self.n or self.widths[at + 1] > 0)
+        return bool(self.tokens[at] == token and alone)
 
 
 class Tree:
@@ -97,7 +103,7 @@ class Tree:
 
     def like(self, tokens: Ids) -> Resident | None:
         """The resident whose beginning fits `tokens` best, untouched."""
-        return max(self.residents, key=lambda r: r.match(tokens), default=None)
+        return max(self.residents, key=lambda r: (r.match(tokens), r.used), default=None)
 
     def make_room(self, rows: int, keep: Resident) -> None:
         """Evict least recently used residents until `rows` more cells are free.
