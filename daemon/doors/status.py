@@ -178,7 +178,7 @@ def _degradations(facts: Facts) -> list[str]:
         found.append(f"CPU instead of the GPU: {profile.why}")
     if profile.context < min(asked.context, profile.model.trained_context):
         found.append(f"context of {profile.context} tokens instead of {asked.context}: {profile.why}")
-    if profile.flash_attention != asked.flash_attention:
+    if asked.flash_attention == "on" and not profile.flash_attention:
         found.append("flash attention is off: this device does not have it")
     if facts.state.restarts:
         found.append(f"the engine was started again {facts.state.restarts} times: {facts.state.last_failure}")

@@ -173,7 +173,7 @@ class Context:
         self.handle = lib.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise EngineFailed(f"no room for a context of {cells} tokens", "Lower engine.context")
-        self.model, self.cells, self.sequences, self.batch = model, cells, sequences, batch
+        self.model, self.cells, self.sequences, self.batch, self.flash = model, cells, sequences, batch, flash
         self.compute_s = 0.0
         self.decodes = 0
         self._memory = lib.llama_get_memory(self.handle)

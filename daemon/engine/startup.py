@@ -19,6 +19,7 @@ from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed, ForetypeError
 from daemon.nouns import EngineProfile
+from daemon.settings import Engine
 
 _SEQUENCES = 16
 _BATCH = 256
@@ -71,7 +72,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         compute_bytes=compute_bytes,
         tick_tokens=loop.slice,
         kv_type=start.settings.kv_type,
-        flash_attention=start.settings.flash_attention,
+        flash_attention=context.flash,
     )
     return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=exported.note)
 
@@ -107,7 +108,7 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
             batch=_BATCH,
             threads=settings.threads or costs.usable_cores(),
             kv_type=settings.kv_type,
-            flash=settings.flash_attention,
+            flash=_flash(settings, bool(gpu)),
         )
     finally:
         log.close()
@@ -117,6 +118,12 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
         raise EngineFailed("a test decode gave no finite logits", "Update the driver or use backend = cpu")
     context.cut(0, 0)
     return Opened(model, context, "GPU" if gpu else "CPU", gpu or platform.processor() or "CPU", why, log)
+
+
+def _flash(settings: Engine, gpu: bool) -> bool:
+    if settings.flash_attention == "auto":
+        return gpu or settings.kv_type != "f16"
+    return settings.flash_attention == "on"
 
 
 def _costs(

@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, model: Model, cells: int) -> None:
         exported, _ = vocabulary.export(model, "loop-test-vocabulary")
         self.tokenizer = TiktokenTokenizer(exported)
-        context = Context(model, cells=cells, sequences=6, batch=64, threads=1, kv_type="f16", flash=True)
+        context = Context(model, cells=cells, sequences=6, batch=64, threads=1, kv_type="f16", flash=False)
         self.loop = Loop(context, Pieces(exported.pieces), 4096, self._take)
         self.loop.slice = 16
         self.done: dict[str, Generation] = {}
