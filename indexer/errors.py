@@ -3,3 +3,15 @@
 
 class VocabularyUnusable(Exception):
     """A vocabulary file is missing, damaged, or of a kind that tiktoken cannot express. Says which."""
+
+
+class IndexDamaged(Exception):
+    """The database cannot be used: damaged, foreign, or of a newer version. Says which; it is rebuilt."""
+
+
+class ParseBudgetExceeded(Exception):
+    """A parse took longer than its wall-clock budget."""
+
+
+class RootUnavailable(Exception):
+    """The root is not there or cannot be read; the last good state stays."""
