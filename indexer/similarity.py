@@ -29,9 +29,9 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _CALLED = re.compile(r"([^\W\d]\w*)\s*(?:<[^()]*>|\[[^()\]]*\])?\s*\(")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _DECLARING = """
-abstract async auto char class const constexpr constructor cls def defp end explicit export extern final fn for
-fun func function impl inline internal let local mut mutating noexcept open operator override priv private proc
-protected pub public readonly ref sealed self static sub suspend synchronized template this throws typename
+abstract async auto char class const constexpr constructor cls def defp end explicit export extern final fn
+for fun func function impl inline internal let local mut mutating noexcept open operator override priv private
+proc protected pub public readonly ref sealed self static sub suspend synchronized template this throws typename
 unsafe val var virtual where
 """
 _NOISE = frozenset(_DECLARING.split())
