@@ -31,8 +31,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _DECLARING = """
 abstract async auto char class const constexpr constructor cls def defp end explicit export extern final fn
 for fun func function impl inline internal let local mut mutating noexcept open operator override priv private
-proc protected pub public readonly ref sealed self static sub suspend synchronized template this throws typename
-unsafe val var virtual where
+proc protected pub public readonly ref sealed self static sub suspend synchronized template this throws
+typename unsafe val var virtual where
 """
 _NOISE = frozenset(_DECLARING.split())
 """Words that say how something is declared, not what it does."""
