@@ -13,5 +13,9 @@ class ParseBudgetExceeded(Exception):
     """A parse took longer than its wall-clock budget."""
 
 
+class NestingTooDeep(ParseBudgetExceeded):
+    """Brackets nest beyond the cap; the file is not parsed at all (SkipReason `depth`)."""
+
+
 class RootUnavailable(Exception):
     """The root is not there or cannot be read; the last good state stays."""
