@@ -4,8 +4,8 @@ The budget is tree-sitter's own clock (`timeout_micros`), checked in C on every 
 progress callback of py-tree-sitter 0.25.2 cannot be used: it formats its argument with "Ip", which
 Py_BuildValue only knows since Python 3.14, and crashes before. The core is pinned below 0.26 anyway.
 
-Parsing and queries in tree-sitter do not recurse, so depth cannot overflow a stack; but an error node with 10⁵
-children makes queries quadratic, hence the scan for depth before a parse and a clock on queries as well.
+Parsing and queries in tree-sitter do not recurse, so depth cannot overflow a stack; but an error node with
+100,000 children makes queries quadratic, hence the scan for depth before a parse and a clock on queries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tree_sitter import Node, Parser, Query, QueryCursor, Tree
 from indexer.errors import NestingTooDeep, ParseBudgetExceeded
 from indexer.languages.registry import Language
 
-__all__ = ["Edit", "Limits", "Node", "Tree", "captures", "check_depth", "parse", "path_at"]
+__all__ = ["Edit", "Limits", "Node", "Tree", "captures", "check_depth", "count_errors", "parse", "path_at"]
 
 MAX_DEPTH = 1_000
 _OPEN, _CLOSE = b"([{", b")]}"
@@ -61,11 +61,12 @@ class _Tools(threading.local):
 
 
 _tools = _Tools()
+_problems: dict[str, Query] = {}
 _warnings_lock = threading.Lock()
 
 
 def check_depth(source: bytes, cap: int = MAX_DEPTH) -> None:
-    """Raise NestingTooDeep when brackets nest deeper than `cap`. Brackets in strings and comments count too."""
+    """Raise NestingTooDeep when brackets nest deeper than `cap`, those in strings and comments included."""
     brackets = source.translate(None, _NO_BRACKETS)
     if len(brackets) <= cap:
         return
@@ -123,10 +124,9 @@ def _parser(language: Language, micros: int) -> Parser:
     key = (language.name, micros)
     parser = _tools.parsers.get(key)
     if parser is None:
-        parser = Parser(language.grammar())
         with _warnings_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            parser.timeout_micros = micros
+            parser = Parser(language.grammar(), timeout_micros=micros)
         _tools.parsers[key] = parser
     return parser
 
@@ -136,9 +136,17 @@ def _cursor(query: Query, limits: Limits) -> QueryCursor:
     key = (id(query), micros, limits.match_limit)
     cursor = _tools.cursors.get(key)
     if cursor is None:
-        cursor = QueryCursor(query, match_limit=limits.match_limit)  # it keeps its query alive: ids stay unique
         with _warnings_lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            cursor.timeout_micros = micros
-        _tools.cursors[key] = cursor
+            cursor = QueryCursor(query, match_limit=limits.match_limit, timeout_micros=micros)
+        _tools.cursors[key] = cursor  # it keeps its query alive, so the query's id stays its own
     return cursor
+
+
+def count_errors(tree: Tree, language: Language, limits: Limits) -> int:
+    """Error and missing nodes."""
+    query = _problems.get(language.name)
+    if query is None:
+        query = Query(language.grammar(), "(ERROR) @problem (MISSING) @problem")
+        _problems[language.name] = query
+    return len(captures(tree.root_node, query, limits).get("problem", ()))

@@ -39,16 +39,16 @@ class Exports(Table, frozen=True):
     """What other files can see."""
 
     rule: Literal["all", "underscore", "capital", "words"] = "all"
-    """`underscore`: names with a leading one are private, `__x__` is not. `capital`: the first letter decides.
-    `words`: exported when one of public_words stands before the name, or the name is captured as @exported."""
+    """`underscore`: names with a leading one are private, `__x__` is not. `capital`: the first letter
+    decides. `words`: exported when one of public_words stands before the name, or by @exported."""
     public_words: tuple[str, ...] = ()
-    """Words before the name; a word with a bracket counts by its stem (`pub(crate)`)."""
+    """Of the words before the name."""
     private_words: tuple[str, ...] = ()
     """One of these before the name makes it private under every rule."""
     private_prefix: str = ""
     """Names beginning with it are private under every rule (JavaScript's `#`)."""
     members: Literal["follow", "own"] = "own"
-    """`follow`: a member is exported when its parent is, unless private; `own`: by the rule, as its parent is."""
+    """`follow`: exported as its parent, unless private; `own`: by the rule, when its parent is."""
     open_kinds: tuple[str, ...] = ()
     """Kinds whose members always follow their parent (interface, enum, trait)."""
     closed_kinds: tuple[str, ...] = ()
@@ -61,9 +61,9 @@ class Imports(Table, frozen=True):
     """How imports name files. `candidates` are tried in order with the module's path in place of `{}`."""
 
     style: Literal["module", "relative", "include", "package", "none"] = "none"
-    """`module`: dotted from any source root (Python, Java). `relative`: a path from the importing file when it
-    begins with a dot, else a package (JavaScript). `include`: a path from the importing file or any include
-    directory (C). `package`: a directory whose path ends like the module (Go, C#)."""
+    """`module`: dotted from any source root (Python, Java). `relative`: a path from the importing file
+    when it begins with a dot, else a package (JavaScript). `include`: a path from the importing file or any
+    include directory (C). `package`: a directory whose path ends like the module (Go, C#)."""
     separator: str = "/"
     """Between the parts of a module's name; becomes `/`."""
     candidates: tuple[str, ...] = ()
