@@ -39,6 +39,7 @@ class Definitions:
         self._marker = _line_comment(language.line_comment)
         self._by_name: dict[str, int] = {}
         self._values: set[tuple[int, str]] = set()
+        self._tails: dict[int, int] = {}
         exports = language.facts.exports
         self._needs_words = exports.rule == "words" or bool(exports.private_words)
         self._open_file = exports.all_when_unmarked and not any(
@@ -49,7 +50,11 @@ class Definitions:
         """Build the symbols from capture name → ranges."""
         exported = {self._text(r).strip("\"'") for r in spans.get("exported", ())}
         self._open_file = self._open_file and not exported
-        comments = Comments(self._source, self._newlines, spans.get("comment", ()), spans.get("lead", ()))
+        rules, above = self._facts.symbols, spans.get("comment", ())
+        self._tails = {end: start for start, end in above} if rules.ends_before_comments else {}
+        comments = Comments(
+            self._source, self._newlines, () if rules.doc == "string" else above, spans.get("lead", ())
+        )
         places: dict[int, int] = {}
         for number, item in enumerate(nest(self._source, spans)):
             parent = places[item.parent] if item.parent >= 0 else -1
@@ -81,12 +86,12 @@ class Definitions:
         words: list[str] = _WORD.findall(self._before(item, name_at[0])) if self._needs_words else []
         marked = self._open_file or listed or _any(self._facts.exports.public_words, words)
         front = above.qualified if above is not None else scope
-        newlines, last = self._newlines, max(start, item.end - 1)
+        newlines, end = self._newlines, self._end(item.end)
         span = Span(
             start_byte=start,
-            end_byte=item.end,
+            end_byte=end,
             start_line=bisect_left(newlines, start),
-            end_line=bisect_left(newlines, last) + 1,
+            end_line=bisect_left(newlines, max(start, end - 1)) + 1,
         )
         self._by_name.setdefault(name, len(self.symbols))
         self.ranges.append((start if item.first else item.node_start, item.node_end))
@@ -122,6 +127,14 @@ class Definitions:
                 return "constant"
             return "field" if member else kind
         return kind
+
+    def _end(self, end: int) -> int:
+        """The end without the comments there."""
+        while (begin := self._tails.get(end)) is not None:
+            end = begin
+            while end and self._source[end - 1] in b" \t\r\n\f\\":
+                end -= 1
+        return end
 
     def _scope(self, item: Definition) -> str:
         if item.scope is None:

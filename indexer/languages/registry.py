@@ -31,8 +31,10 @@ class Symbols(Table, frozen=True):
     """A method named like its class constructs (C++)."""
     upper_constants: bool = False
     """A variable in UPPER_CASE is a constant."""
-    doc: Literal["comment", "string", "none"] = "comment"
-    """Documentation is the comment block above, or a string captured as @doc."""
+    doc: Literal["comment", "string"] = "comment"
+    """Documentation is the comment block above, or only a string captured as @doc."""
+    ends_before_comments: bool = False
+    """Comments at the end of a definition do not belong to it (blocks by indentation)."""
 
 
 class Exports(Table, frozen=True):

@@ -1,4 +1,5 @@
 (decorated_definition) @wrap.plain
+(comment) @comment
 
 (class_definition name: (identifier) @name body: (block) @body) @definition.class
 (function_definition name: (identifier) @name body: (block) @body) @definition.function
