@@ -8,8 +8,9 @@ from typing import Final, get_args
 from indexer.records import SymbolKind
 
 Range = tuple[int, int]
-_WRAP, _PLAIN, _CONTAINER, _DEFINITION, _NAME, _BODY, _VALUE, _DOC, _SCOPE, _ACCESS = range(10)
-"""In this order when spans are equal: what may be outside comes first."""
+_WRAP, _PLAIN, _CONTAINER, _BODY, _VALUE, _DEFINITION, _NAME, _DOC, _SCOPE, _ACCESS = range(10)
+"""In this order when spans are equal: what may be outside comes first; a body may be one definition."""
+_AREAS: Final = frozenset((_WRAP, _PLAIN, _CONTAINER, _DEFINITION))
 _TAGS: Final = {
     "wrap": _WRAP, "wrap.plain": _PLAIN, "container": _CONTAINER, "name": _NAME, "body": _BODY,
     "value": _VALUE, "doc": _DOC, "scope": _SCOPE, "access": _ACCESS,
@@ -80,7 +81,7 @@ def nest(source: bytes, spans: Mapping[str, Sequence[Range]]) -> list[Definition
     for start, negative_end, tag, kind in _events(spans):
         while stack and stack[-1].end <= start:
             stack.pop()
-        if tag <= _DEFINITION:
+        if tag in _AREAS:
             area = _enter(stack[-1] if stack else None, tag, start, -negative_end)
             if tag == _DEFINITION:
                 area.definition = _define(area, stack, _KINDS[kind])

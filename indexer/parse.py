@@ -25,6 +25,7 @@ from indexer.syntax import Limits, Tree, captures, count_errors, parse
 _ROLES: Final[tuple[Role, ...]] = ("name", "type", "call", "attribute", "decorator", "base")
 """A name with several roles gets the last of these."""
 _MAX_NAME = 200
+_STAR = ord("*")
 
 
 def parse_file(source: bytes, language: Language, budget_s: float) -> tuple[ParsedFile, Tree]:
@@ -73,7 +74,7 @@ def _references(
             ahead += 1
         while stack and stack[-1][0] <= start:
             stack.pop()
-        if end - start > _MAX_NAME:
+        if end - start > _MAX_NAME or source[start] == _STAR:
             continue
         found.append(
             Reference(
