@@ -1,4 +1,4 @@
-"""One symbol as a line of its own language: its head, shortened where long, and what the grammar wants after it.
+"""One symbol as a line of its own language: its head, shortened where long, and what its grammar wants after.
 
 How each language is written stands in languages/<name>/outline.toml.
 """
@@ -16,9 +16,12 @@ from indexer.records import Import, Symbol
 
 TYPES = frozenset(("class", "interface", "struct", "enum", "trait"))
 HOLDERS = TYPES | {"namespace", "module"}
+VALUES = frozenset(("property", "field", "variable", "constant", "member"))
 CALLABLES = frozenset(("function", "method", "constructor"))
 LONG = 150
 """Characters beyond which a head is shortened."""
+NAMES = 8
+"""Most names on one line of imports."""
 _DEEP = 24
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`|[()\[\]{},]|->|=>')
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -46,16 +49,21 @@ class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Instead, where the source has no body either (`struct Unit;`); `empty` when empty."""
     closes: str = "}"
     """What a body ends with in the source."""
+    bare_head: str = ""
+    """Regular expression that the head of a type or namespace must match; else `head_else` replaces it."""
+    head_else: str = ""
+    """Template of a type's head by its `{name}`."""
+    starts: Mapping[str, str] = {}
+    """Before a member's head, by its kind."""
     ends: Mapping[str, str] = {}
     """After a member's head, by its kind."""
-    contract_ends: Mapping[str, str] = {}
-    """The same inside an interface or trait, and for kinds named `kind:parent kind`."""
+    rules: tuple[tuple[str, str], ...] = ()
+    """Exceptions from `ends`: a regular expression over `<kind of parent> <kind> <head>` and the ending, `-`
+    leaves the symbol out. The first that matches counts; at the top of a file the parent's kind is empty."""
     last_member: str = ""
-    """Replaces the comma after the last of an enumeration's values when other members follow."""
-    values_before: bool = False
-    """An enumeration's values come first and need `last_member` behind them."""
-    calls: str = ""
-    """Regular expression: a property whose head matches is written like a method."""
+    """Instead of the comma behind an enumeration's last value when other members follow."""
+    noise: str = ""
+    """Regular expression: what is taken out of heads."""
     detached: str = ""
     """Template of what surrounds members defined outside of their type (`impl {name} {{`)."""
     decorator: str = ""
@@ -68,18 +76,24 @@ class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Regular expression over a file's beginning: group `doc` is its documentation."""
     import_module: str = ""
     """Template of an import of a whole module; no imports are shown when empty."""
+    import_each: str = ""
+    """Template of an import of one `{name}`, a line for each."""
     import_names: str = ""
     """Template of an import of names, `import_module` when empty."""
     import_wild: str = ""
     """Template of an import of everything in a module."""
-    import_quoted: str = r"[^\s\"'`\\]+"
+    modules: str = r"[^\s\"'`\\]+"
     """Regular expression: a module that does not match it in whole is not shown."""
     relative: str = ""
     """What one leading dot of a relative import is."""
-    keep_value: int = 0
-    """Longest value of a constant that is shown, in characters."""
+    import_join: str = ""
+    """Between whole modules named by one import; each has its own line when empty."""
+    own: str = ""
+    """What stands before a member's name where it is defined in a method (`self.`)."""
+    hidden: str = ""
+    """Regular expression: names that say nothing about what a file offers."""
     value: str = ""
-    """What stands for a longer value, with its operator."""
+    """What stands for a value left out of a signature, with its operator, where there must be one."""
 
 
 @functools.cache
@@ -104,15 +118,19 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
     """A symbol's head without a body, on one line except for decorators; empty when it cannot be told."""
     text = symbol.signature
     span = symbol.span
-    if style.keep_value and symbol.kind in ("constant", "variable", "field", "property", "member"):
-        whole = source[span.start_byte : min(span.end_byte, span.start_byte + 200)]
-        if len(whole) <= style.keep_value + len(text) and b"\n" not in whole:
-            kept = whole.decode("utf-8", "replace").rstrip(" \t\r,;")
-            text = kept if kept.startswith(text) else text
-        elif span.end_byte - span.start_byte > len(text.encode()):
-            text += style.value
+    if style.noise:
+        text = pattern(style.noise).sub("", text)
+    if "\\ " in text:
+        text = text.replace(" \\ ", " ")  # a joined continuation line
+    if "( " in text:
+        text = text.replace("( ", "(").replace(", )", ")")
+    if style.own and text.startswith(style.own):
+        text = text[len(style.own) :]
     if len(text) > LONG:
         text = shorten(text)
+    if style.bare_head and symbol.kind in HOLDERS and not pattern(style.bare_head).search(text):
+        text = style.head_else.replace("{name}", symbol.name)
+    text = style.starts.get(symbol.kind, "") + text if text else ""
     if style.decorator and text and span.start_byte < symbol.name_start:
         above = source[span.start_byte : symbol.name_start].decode("utf-8", "replace")
         lines = [m[0].strip() for m in pattern(style.decorator).finditer(above)]
@@ -121,20 +139,20 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
 
 
 def shorten(text: str) -> str:
-    """Cut at a comma near LONG characters, brackets closed, return type kept; empty when there is no place."""
+    """Cut at a comma near LONG characters, brackets closed, return type kept; empty where none is."""
     stack: list[str] = []
     cut, depth, closers, tail = 0, 0, "", ""
     for match in _TOKEN.finditer(text):
-        token = match[0]
-        if token in _CLOSING:
-            stack.append(_CLOSING[token])
+        piece = match[0]
+        if piece in _CLOSING:
+            stack.append(_CLOSING[piece])
             if len(stack) > _DEEP:
                 return ""
-        elif stack and token == stack[-1]:
+        elif stack and piece == stack[-1]:
             stack.pop()
             if cut and depth and len(stack) == depth - 1 and not tail:
                 tail = text[match.start() :]
-        elif token == "," and match.start() <= LONG:
+        elif piece == "," and match.start() <= LONG:
             cut, depth, closers, tail = match.start(), len(stack), "".join(reversed(stack)), ""
     if not cut:
         return text if not stack and len(text) < 2 * LONG else ""
@@ -142,15 +160,19 @@ def shorten(text: str) -> str:
     return text[:cut].rstrip(" *,/") + ending
 
 
-def end(symbol: Symbol, text: str, parent: str, style: Style) -> str:
-    """What the grammar wants after a head that stands in a `parent` (kind, empty at the top)."""
+def end(symbol: Symbol, text: str, parent: str, source: bytes, style: Style) -> str | None:
+    """What the grammar wants after a head standing in a `parent` (kind, empty at the top); None: no place."""
     kind = symbol.kind
-    if style.calls and kind in ("property", "field", "variable", "constant") and pattern(style.calls).search(text):
-        kind = "method"
-    special = style.contract_ends.get(f"{kind}:{parent}")
-    if special is None and parent in ("interface", "trait"):
-        special = style.contract_ends.get(kind)
-    return style.ends.get(kind, "") if special is None else special
+    if style.rules:
+        line = f"{parent} {kind} {text}"
+        for expression, ending in style.rules:
+            if pattern(expression).search(line):
+                return None if ending == "-" else ending
+    ending = style.ends.get(kind, "")
+    if style.value and kind in VALUES and "=" not in text:
+        # The value was too long for the signature: the grammar wants something in its place.
+        return style.value + ending if b"=" in source[symbol.name_end : symbol.span.end_byte] else ending
+    return ending
 
 
 def doc(text: str, style: Style) -> str:
@@ -164,21 +186,27 @@ def doc(text: str, style: Style) -> str:
 
 
 def imports(found: tuple[Import, ...], style: Style) -> list[str]:
-    """Import lines, each module once, names joined, in order of appearance."""
+    """Import lines, each module once, names joined; in order of appearance, whole modules first."""
     if not style.import_module:
         return []
     merged: dict[str, dict[str, None]] = {}
     for one in found:
         name = style.relative * one.level + one.module
-        if name and pattern(style.import_quoted).fullmatch(name):
+        if name and pattern(style.modules).fullmatch(name):
             merged.setdefault(name, {}).update(dict.fromkeys(one.names))
-    lines = []
+    lines, whole = [], []
     for name, taken in merged.items():
         names = [n for n in taken if _SAFE.fullmatch(n)]
-        template = style.import_module
-        if "*" in taken and style.import_wild:
-            template = style.import_wild
+        if ("*" in taken or "_" in taken) and style.import_wild:
+            lines.append(style.import_wild.replace("{}", name))
+        elif names and style.import_each:
+            each = style.import_each.replace("{}", name)
+            lines += [each.replace("{name}", n) for n in names[:NAMES]]
         elif names and style.import_names:
-            template = style.import_names
-        lines.append(template.replace("{}", name).replace("{names}", ", ".join(names[:8])))
-    return list(dict.fromkeys(lines))
+            line = style.import_names.replace("{}", name)
+            lines.append(line.replace("{names}", ", ".join(names[:NAMES])))
+        else:
+            whole.append(name)
+    size = NAMES if style.import_join else 1
+    groups = [style.import_join.join(whole[i : i + size]) for i in range(0, len(whole), size)]
+    return [style.import_module.replace("{}", group) for group in groups] + lines
