@@ -19,3 +19,12 @@ class NestingTooDeep(ParseBudgetExceeded):
 
 class RootUnavailable(Exception):
     """The root is not there or cannot be read; the last good state stays."""
+
+
+class IndexUnwritable(Exception):
+    """The database cannot be written: disk full, read-only, or no permission. The last good state stays."""
+
+
+class IndexBlocked(Exception):
+    """Another process holds the write lock, or a reader's old snapshot keeps the log from being emptied.
+    Nothing was lost; try again later. Says which."""
