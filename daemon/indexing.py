@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -26,6 +26,8 @@ _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
 """How often the list of roots is looked at: one stat."""
 _STOP_S = 1.0
+_QUIET_S = 3.0
+"""Longer than a completion takes; typing makes one long busy time of many."""
 _MAX_WAIT_S = 60.0
 _decoder = msgspec.msgpack.Decoder(State)
 
@@ -37,7 +39,7 @@ def plan(settings: Settings, vocabulary: str = "") -> Plan:
         vocabulary=vocabulary,
         workers=index.workers,
         max_file_kb=index.max_file_kb,
-        max_line_kb=index.max_line_kb,
+        max_line=index.max_line,
         max_files=index.max_files,
         budget_ms=index.budget_ms,
         ngram_mb=index.ngram_mb,
@@ -61,6 +63,7 @@ class IndexingClient:
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._busy = False
+        self._rest: asyncio.TimerHandle | None = None
 
     @property
     def pid(self) -> int | None:
@@ -72,8 +75,14 @@ class IndexingClient:
         if self._settings.index.on and self._keeper is None:
             self._keeper = asyncio.create_task(self._keep(), name="indexing")
 
-    def busy(self, running: bool) -> None:
-        """Completions are being computed, or no longer."""
+    def working(self) -> None:
+        """A completion begins or ends: indexing is quiet until none has for a moment."""
+        if self._rest is not None:
+            self._rest.cancel()
+        self._rest = asyncio.get_running_loop().call_later(_QUIET_S, self._set_busy, False)
+        self._set_busy(True)
+
+    def _set_busy(self, running: bool) -> None:
         if running != self._busy:
             self._busy = running
             self._send(Busy(running=running))
@@ -88,12 +97,30 @@ class IndexingClient:
             self._vocabulary = path
             self._tell()
 
+    def facts(self) -> dict[str, Any]:
+        """For status: the child and its last State as plain values."""
+        state, pid = self.state, self.pid
+        phases = [root.phase for root in state.roots] if state else []
+        return {
+            "on": self._settings.index.on,
+            "pid": pid,
+            "phase": "stopped" if pid is None else next((p for p in phases if p != "ready"), "ready"),
+            "restarts": self.restarts,
+            "last_failure": self.failure,
+            "rss_bytes": state.rss_bytes if state else 0,
+            "cpu_s": state.cpu_s if state else 0.0,
+            "throttled": state.throttled if state else "",
+            "roots": [msgspec.to_builtins(root) for root in state.roots] if state else [],
+        }
+
     def ask(self) -> None:
         """Ask for a State; it comes into `state`."""
         self._send(Ask())
 
     async def close(self) -> None:
         """End the child and wait until it is gone, for a second at most before it is killed."""
+        if self._rest is not None:
+            self._rest.cancel()
         if self._keeper is not None:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -90,8 +90,8 @@ class Index(Section, frozen=True):
     workers: int = 0
     """Parsing processes; 0: from the number of cores."""
     max_file_kb: int = 1024
-    max_line_kb: int = 64
-    """Files that are larger, or hold a longer line, are skipped."""
+    max_line: int = 20_000
+    """Files that are larger, or hold a longer line (bytes), are skipped."""
     max_files: int = 200_000
     """Of one root."""
     budget_ms: int = 2000
@@ -201,7 +201,7 @@ def _check(settings: Settings, where: str) -> None:
         "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
         "index.workers": (settings.index.workers, 0, 64),
         "index.max_file_kb": (settings.index.max_file_kb, 1, 65_536),
-        "index.max_line_kb": (settings.index.max_line_kb, 1, 65_536),
+        "index.max_line": (settings.index.max_line, 100, 1 << 30),
         "index.max_files": (settings.index.max_files, 1, 10_000_000),
         "index.budget_ms": (settings.index.budget_ms, 10, 600_000),
         "index.ngram_mb": (settings.index.ngram_mb, 0, 4096),

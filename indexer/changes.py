@@ -16,12 +16,14 @@ class Changes:
         self._later: dict[str, None] = {}
         self._flying: dict[str, bool] = {}
         self._again: dict[str, bool] = {}
+        self._dropped: set[str] = set()
 
     def add(self, paths: Iterable[str], urgent: bool) -> None:
         """Queue paths; one that is queued already moves up but never down."""
         for path in paths:
             if path in self._flying:
                 self._again[path] = urgent or self._again.get(path, False)
+                self._dropped.discard(path)
             elif urgent:
                 self._later.pop(path, None)
                 self._urgent[path] = None
@@ -33,6 +35,8 @@ class Changes:
         self._urgent.pop(path, None)
         self._later.pop(path, None)
         self._again.pop(path, None)
+        if path in self._flying:
+            self._dropped.add(path)
 
     def take(self, most: int, urgent: bool) -> list[str]:
         """The next paths of a lane; they are flying until `land`."""
@@ -43,13 +47,17 @@ class Changes:
             self._flying[path] = urgent
         return paths
 
-    def land(self, path: str) -> bool:
-        """`path` came back; whether what came is still worth keeping. It is queued again when it changed."""
-        self._flying.pop(path, None)
+    def land(self, path: str) -> bool | None:
+        """`path` came back; whether it was urgent. None: what came is worth nothing any more, because it was
+        dropped, or changed meanwhile and is queued again."""
+        urgent = self._flying.pop(path, False)
+        if path in self._dropped:
+            self._dropped.discard(path)
+            return None
         if path in self._again:
             self.add((path,), self._again.pop(path))
-            return False
-        return True
+            return None
+        return urgent
 
     def clear(self) -> None:
         """Forget everything that waits; what flies still lands."""
@@ -66,6 +74,10 @@ class Changes:
     def flying(self) -> int:
         """In the hands of children."""
         return len(self._flying)
+
+    def in_flight(self) -> set[str]:
+        """The paths in the hands of children."""
+        return set(self._flying)
 
     @property
     def urgent_flying(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
-from typing import BinaryIO, Generic, Literal, TypeVar
+from typing import IO, BinaryIO, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -39,7 +39,8 @@ class Plan(Frame, frozen=True):
     workers: int = 0
     """Parsing children; 0: from the number of cores."""
     max_file_kb: int = 1024
-    max_line_kb: int = 64
+    max_line: int = 20_000
+    """Bytes of one line."""
     max_files: int = 200_000
     budget_ms: int = 2000
     """Wall clock of one parse."""
@@ -142,7 +143,7 @@ class Setup(Frame, frozen=True, tag="setup"):
     vocabulary: str = ""
     budget_s: float = 2.0
     max_file_bytes: int = 1 << 20
-    max_line_bytes: int = 1 << 16
+    max_line: int = 20_000
 
 
 class Task(Frame, frozen=True):
@@ -196,9 +197,9 @@ def pack(message: Frame) -> bytes:
 class Source(Generic[T]):
     """Messages of one kind from a blocking stream."""
 
-    def __init__(self, stream: BinaryIO, kind: object) -> None:
+    def __init__(self, stream: IO[bytes], kind: object) -> None:
         self._stream = stream
-        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(kind)  # type: ignore[arg-type]
+        self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(kind)
 
     def read(self) -> T | None:
         """The next message; None at the end of the stream. Raises ValueError on what is no frame."""

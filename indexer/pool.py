@@ -97,7 +97,7 @@ class Pool:
         key = (first.root, first.path)
         if slow or key in self._retried:
             _log.warning("a file of %s is skipped: its parse %s", first.root, "hung" if slow else "crashed")
-            self.finish(make.skipped(first, self.setup.max_file_bytes))
+            self.finish(make.skipped(first, self.setup))
         else:
             self._retried.add(key)
             rest.insert(0, first)

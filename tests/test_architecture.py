@@ -27,6 +27,8 @@ LAYERS = (
     ("daemon/bench/", 8),
     ("daemon/app.py", 7),
     ("daemon/lifecycle.py", 5),
+    ("daemon/indexing.py", 5),
+    ("daemon/roots.py", 4),
     ("daemon/doors/", 6),
     ("daemon/pipeline.py", 5),
     ("daemon/documents/recovery.py", 4),
