@@ -42,9 +42,9 @@ class Definitions:
         self._tails: dict[int, int] = {}
         exports = language.facts.exports
         self._needs_words = exports.rule == "words" or bool(exports.private_words)
-        self._open_file = exports.all_when_unmarked and not any(
-            word.encode() in source for word in exports.public_words
-        )
+        public = "|".join(map(re.escape, exports.public_words)).encode()
+        self._open_file = exports.all_when_unmarked and re.search(rb"\b(?:%b)\b" % public, source) is None
+        self._leads: list[Range] = []
 
     def read(self, spans: Mapping[str, Sequence[Range]]) -> None:
         """Build the symbols from capture name → ranges."""
@@ -52,9 +52,8 @@ class Definitions:
         self._open_file = self._open_file and not exported
         rules, above = self._facts.symbols, spans.get("comment", ())
         self._tails = {end: start for start, end in above} if rules.ends_before_comments else {}
-        comments = Comments(
-            self._source, self._newlines, () if rules.doc == "string" else above, spans.get("lead", ())
-        )
+        self._leads = sorted(spans.get("lead", ()))
+        comments = Comments(self._source, self._newlines, () if rules.doc == "string" else above, self._leads)
         places: dict[int, int] = {}
         for number, item in enumerate(nest(self._source, spans)):
             parent = places[item.parent] if item.parent >= 0 else -1
@@ -144,21 +143,34 @@ class Definitions:
 
     def _signature(self, item: Definition) -> str:
         end = item.body[0] if item.body else item.node_end
-        if item.value and item.value[0] < end:
+        if item.value and item.value[0] < end and not (item.body and item.body[0] < item.value[1]):
             value = self._source[item.value[0] : item.value[1]]
             if len(value) > _LONG_VALUE or b"\n" in value:
                 end = item.value[0]
         text = self._before(item, max(end, item.node_start))
         if "\n" in text and self._marker is not None:
             text = self._marker.sub("", text)
-        return " ".join(text.split()).rstrip(" :={;,")[:MAX_SIGNATURE].rstrip()
+        return " ".join(text.split()).removesuffix("=>").rstrip(" :={;,")[:MAX_SIGNATURE].rstrip()
 
     def _before(self, item: Definition, end: int) -> str:
         """The definition's own text up to `end`, after that of the wraps around it."""
-        own = self._source[item.node_start : min(end, item.node_start + 8 * MAX_SIGNATURE)]
+        own = self._cut(item.node_start, end)
         if item.prefix:
-            own = b" ".join([*(self._source[a : min(b, a + MAX_SIGNATURE)] for a, b in item.prefix), own])
+            own = b" ".join([*(self._cut(a, b) for a, b in item.prefix), own])
         return own.decode("utf-8", "replace")
+
+    def _cut(self, start: int, end: int) -> bytes:
+        """The source between two places without the leads there (decorators, annotations)."""
+        end = min(end, start + 8 * MAX_SIGNATURE)
+        at = bisect_left(self._leads, (start, start))
+        if at == len(self._leads) or self._leads[at][0] >= end:
+            return self._source[start:end]
+        parts = []
+        while at < len(self._leads) and self._leads[at][0] < end:
+            parts.append(self._source[start : self._leads[at][0]])
+            start = max(start, self._leads[at][1])
+            at += 1
+        return b" ".join([*parts, self._source[start:end]])
 
     def _text(self, at: Range) -> str:
         return self._source[at[0] : min(at[1], at[0] + 4 * MAX_NAME)].decode("utf-8", "replace")
@@ -177,7 +189,7 @@ def visible(
             return access not in rules.private_words
         if above.kind in rules.closed_kinds:
             return marked
-        if rules.members == "follow" or above.kind in rules.open_kinds:
+        if (rules.members == "follow" and above.kind in CLASS_LIKE) or above.kind in rules.open_kinds:
             return True
     if rules.rule == "underscore":
         return not name.startswith("_") or (name.startswith("__") and name.endswith("__"))

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 MAX_DOC = 200
+_SPACE = b" \t\r\n\f"
 _READ = 2_000
 """Bytes of a comment that are looked at."""
 _STRING = re.compile(r"^[A-Za-z]{0,3}(\"\"\"|'''|\"|')(.*?)\1?$", re.DOTALL)
@@ -20,7 +21,7 @@ _SECTION = re.compile(r"^[@\\]\w|^:\w+|^(?:Args|Parameters|Returns|Example)s?:\s
 
 
 class Comments:
-    """Comments of one file by the line they end on; finds the block that stands right above a definition."""
+    """Comments and leads of one file by where they end; finds those that stand right before a definition."""
 
     def __init__(
         self,
@@ -32,38 +33,44 @@ class Comments:
         self._source = source
         self._newlines = newlines
         self._ends: dict[int, tuple[int, bool]] = {}
-        for ranges, is_comment in ((comments, True), (leads, False)):
+        for ranges, is_lead in ((comments, False), (leads, True)):
             for start, end in ranges:
-                last = end - 1 if source[end - 1 : end] == b"\n" else end
-                self._ends[bisect_left(newlines, last)] = (start, is_comment)
+                while end > start and source[end - 1] in _SPACE:
+                    end -= 1
+                self._ends[end] = (start, is_lead)
 
     def above(self, start: int) -> tuple[int, str]:
         """Where the definition at `start` begins, its leads included, and the comment's first sentence."""
         if not self._ends:
             return start, ""
-        line = self._own_line(start)
-        block: list[int] = []
-        lead, stop = start, start
-        while line is not None and (found := self._ends.get(line - 1)) is not None:
-            line = self._own_line(found[0])
-            if line is None:
+        lead = below = start
+        block: tuple[int, int] | None = None
+        while (found := self._ends.get(end := self._before(below))) is not None:
+            if self._source.count(b"\n", end, below) > 1:
                 break
-            if found[1]:
-                block.append(found[0])
-            else:
-                lead = found[0]
-                if not block:
-                    stop = found[0]
-        if not block:
+            below, is_lead = found
+            if is_lead:
+                lead = below
+                continue
+            if not self._stands_alone(below):
+                break
+            block = (below, end if block is None else block[1])
+        if block is None:
             return lead, ""
-        text = self._source[block[-1] : min(stop, block[-1] + _READ)].decode("utf-8", "replace")
+        text = self._source[block[0] : min(block[1], block[0] + _READ)].decode("utf-8", "replace")
         return lead, first_sentence([_EDGE.sub("", row) for row in text.splitlines()])
 
-    def _own_line(self, start: int) -> int | None:
-        """The line of `start`, when nothing but space stands before it."""
+    def _before(self, position: int) -> int:
+        source = self._source
+        while position and source[position - 1] in _SPACE:
+            position -= 1
+        return position
+
+    def _stands_alone(self, start: int) -> bool:
+        """Nothing but space stands before it on its line."""
         line = bisect_left(self._newlines, start)
         begin = self._newlines[line - 1] + 1 if line else 0
-        return None if self._source[begin:start].strip() else line
+        return not self._source[begin:start].strip()
 
 
 def docstring(source: bytes) -> str:

@@ -62,6 +62,8 @@ def _references(
     for role in _ROLES:
         roles.update(dict.fromkeys(spans.get(f"reference.{role}", ()), role))
     roles.update(dict.fromkeys(spans.get("import.name", ()), "import"))
+    for none in spans.get("reference.none", ()):
+        roles.pop(none, None)
     for symbol in definitions.symbols:
         roles.pop((symbol.name_start, symbol.name_end), None)
     ranges = definitions.ranges

@@ -23,8 +23,8 @@ symbols.scm
                     each direct definition becomes the wrap's; the text from its start to its first
                     definition is put before each signature. Wraps may nest.
   @wrap.plain       the same, but that text stays out of the signature (Python's decorated_definition).
-  @lead             a node on the lines right above a definition that belongs to its span (Rust's
-                    attributes).
+  @lead             a decorator, attribute or annotation: left out of signatures; when it stands right before
+                    a definition (Rust's attribute_item), it belongs to the definition's span.
   @container        a node that is no symbol itself but whose members belong to a type named by @scope in it
                     (Rust's impl, Swift's extension, Kotlin's companion).
   @scope            the type's name: inside a @container, or inside a definition that stands outside its type
@@ -38,6 +38,7 @@ references.scm — the capture is on the name itself, not on the whole expressio
                     under several roles gets the first of: base, decorator, attribute, call, type, name. One
                     that is also the @name of a definition is no reference. Names captured by @import.name
                     become references of role `import` by themselves.
+  @reference.none   takes a name out again (the names of type parameters).
 
 imports.scm
   @import           the statement.

@@ -99,6 +99,8 @@ class Facts(Table, frozen=True):
     imports: Imports = Imports()
     outline: Mapping[str, str | bool | tuple[str, ...]] = {}
     """Facts of indexer/outline.py."""
+    more_queries: tuple[str, ...] = ()
+    """Names of further query files of the folder."""
     variants: tuple[Mapping[str, str | tuple[str, ...]], ...] = ()
 
 
@@ -153,13 +155,17 @@ def _query(name: str) -> tree_sitter.Query:
 
 def _read(folder: Traversable) -> list[Language]:
     facts = msgspec.toml.decode(folder.joinpath("facts.toml").read_bytes(), type=Facts)
-    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in QUERY_FILES]
     plain = msgspec.structs.asdict(facts)
     shapes = [facts]
     for variant in facts.variants:
         own: dict[str, object] = {"variants": (), "filenames": (), "interpreters": (), **variant}
         shapes.append(msgspec.convert({**plain, **own}, Facts, from_attributes=True))
-    return [Language(name=shape.name, facts=shape, queries="\n".join(texts)) for shape in shapes]
+    return [Language(name=shape.name, facts=shape, queries=_queries(folder, shape)) for shape in shapes]
+
+
+def _queries(folder: Traversable, facts: Facts) -> str:
+    names = (*QUERY_FILES, *facts.more_queries)
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 class _Table(msgspec.Struct, frozen=True):
