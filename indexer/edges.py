@@ -128,7 +128,7 @@ class Graph:
         counts: dict[int, int] = {}
         changed = []
         for seq, module, names, line, level, before in self._db.execute(_IMPORTS, (file,)).fetchall():
-            item = Import(module=module, names=names_of(names), line=line, level=level)
+            item = Import(module=module, names=packing.names_of(names), line=line, level=level)
             hits = [self._ids[hit] for hit in resolve.targets(item, path, rule, self._paths)]
             for hit in hits:
                 counts[hit] = counts.get(hit, 0) + 1
@@ -137,8 +137,3 @@ class Graph:
                 changed.append((first, file, seq))
         self._db.executemany("update import set target = ? where file = ? and seq = ?", changed)
         return counts
-
-
-def names_of(stored: str) -> tuple[str, ...]:
-    """Imported names from their stored text, one a line."""
-    return tuple(stored.split("\n")) if stored else ()

@@ -29,6 +29,8 @@ IMPORT_MARK = "÷"
 """Stands before the import keys among the names a file uses; no language has it in an identifier."""
 
 _T = TypeVar("_T")
+_GROUP = 16
+"""Chunks deflated together."""
 _ROLE_OF = {role: i for i, role in enumerate(ROLES)}
 _TYPES = ("<i1", "<i2", "<i4")
 _PLAIN = re.compile(r"[A-Za-z0-9_$\x80-\U0010ffff]+")
@@ -44,6 +46,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
 
 _columns = msgspec.msgpack.Decoder(_Columns)
 _pairs = msgspec.msgpack.Decoder(list[tuple[int, str]])
+_groups = msgspec.msgpack.Decoder(list[bytes])
 _spans = msgspec.msgpack.Decoder(list[tuple[int, int, str]])
 
 
@@ -132,13 +135,25 @@ def unpack_outlines(blob: bytes) -> tuple[Outline, ...]:
 
 
 def chunks(found: Sequence[Chunk]) -> bytes:
-    """Pack. Keeps order. Inverse: `unpack_chunks`."""
-    return zlib.compress(_encode([(c.start_line, c.end_line, c.text) for c in found]), 1)
+    """Pack, in groups that are deflated apart, so that one chunk is read without all. Inverse:
+    `unpack_chunks`."""
+    rows = [(c.start_line, c.end_line, c.text) for c in found]
+    groups = [rows[i : i + _GROUP] for i in range(0, len(rows), _GROUP)]
+    return _encode([zlib.compress(_encode(group), 1) for group in groups])
 
 
 def unpack_chunks(blob: bytes) -> tuple[Chunk, ...]:
     """Raises IndexDamaged."""
-    return tuple(Chunk(start_line=a, end_line=b, text=text) for a, b, text in _open(blob, _spans))
+    return tuple(_chunk(row) for group in _grouped(blob) for row in _open(group, _spans))
+
+
+def unpack_chunk(blob: bytes, number: int) -> Chunk | None:
+    """One of the chunks; None when there are not so many. Raises IndexDamaged."""
+    groups = _grouped(blob)
+    if number // _GROUP >= len(groups):
+        return None
+    rows = _open(groups[number // _GROUP], _spans)
+    return _chunk(rows[number % _GROUP]) if number % _GROUP < len(rows) else None
 
 
 def bands(found: Sequence[tuple[int, bytes]]) -> bytes:
@@ -167,6 +182,22 @@ def word(name: str) -> str:
 def used_words(names: Sequence[str], keys: Sequence[str]) -> str:
     """What a file uses, as one document: its references' names, and its imports' keys behind a mark."""
     return " ".join([*map(word, names), *(IMPORT_MARK + word(key) for key in keys)])
+
+
+def names_of(stored: str) -> tuple[str, ...]:
+    """Imported names from their stored text, one a line."""
+    return tuple(stored.split("\n")) if stored else ()
+
+
+def _chunk(row: tuple[int, int, str]) -> Chunk:
+    return Chunk(start_line=row[0], end_line=row[1], text=row[2])
+
+
+def _grouped(blob: bytes) -> list[bytes]:
+    try:
+        return _groups.decode(blob)
+    except msgspec.MsgspecError as error:
+        raise IndexDamaged(f"chunks are damaged: {error}") from error
 
 
 def _narrow(column: npt.NDArray[np.int64]) -> tuple[int, bytes]:

@@ -45,8 +45,8 @@ def relevance(edge: float, near: float, importance: float, recent: float = 0.0) 
 def importance(
     edges: Iterable[tuple[int, int, float]], start: Mapping[int, float] | None = None, rounds: int = 20
 ) -> dict[int, float]:
-    """File id → importance, the largest being 1. Edges are (from, to, weight); weight flows to what is referred
-    to. `start` are the files to return to (personalised), all alike when absent."""
+    """File id → importance, the largest being 1. Edges are (from, to, weight); weight flows to what is
+    referred to. `start` are the files to return to (personalised), all alike when absent."""
     rows = list(edges)
     ids = sorted({i for a, b, _ in rows for i in (a, b)})
     if not ids:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from indexer import edges, packing
 from indexer.errors import IndexDamaged
 from indexer.records import FileRow, IndexedFile, ParsedFile, Symbol
+from indexer.schema import FILE_COLUMNS
 
-FILE_COLUMNS = "path, size, mtime_ns, digest, language, reason, lines, tokens"
 _FILE = f"insert into file(id, {FILE_COLUMNS}, errors, symbols, uses) values (?,?,?,?,?,?,?,?,?,?,?,?)"  # noqa: S608
 _SYMBOL = "insert into symbol values (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 _IMPORT = "insert into import values (?,?,?,?,?,?,null)"

@@ -25,6 +25,8 @@ VERSION = 1
 APPLICATION = 0x464F5259
 """SQLite's application_id of our files."""
 BUSY_MS = 5000
+FILE_COLUMNS = "path, size, mtime_ns, digest, language, reason, lines, tokens"
+"""Columns of `file` that make a FileRow, in its order."""
 
 migrations = Migrations("foretype-index")
 

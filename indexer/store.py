@@ -18,7 +18,8 @@ from typing import Self
 from indexer import quarantine, schema
 from indexer.errors import IndexBlocked, IndexDamaged, IndexUnwritable
 from indexer.records import FileRow, IndexedFile
-from indexer.rows import FILE_COLUMNS, Rows
+from indexer.rows import Rows
+from indexer.schema import FILE_COLUMNS
 
 WAL_TRUNCATE = 16 << 20
 """Bytes of write-ahead log after which it is emptied, once what was written is visible."""
