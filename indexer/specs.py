@@ -80,7 +80,7 @@ class SpecRules:
         self._new = nested
         self._checkout = checkout_above(root)
         self._outer = _outer(os.path.abspath(root), self._checkout)
-        self._nested: dict[str, Rules] = {}
+        self._nested: dict[str, Rules] | None = None
 
     def listing(self) -> list[str]:
         """See Rules."""
@@ -89,13 +89,14 @@ class SpecRules:
 
     def select(self, paths: Sequence[str]) -> set[str]:
         """See Rules."""
+        nested = self._known_nested()
         found: set[str] = set()
         for path in paths:
             if self._shut(path):
                 continue
-            inner = next((a for a in (path, *above(path)) if a in self._nested), None)
+            inner = next((a for a in (path, *above(path)) if a in nested), None)
             if inner is not None:
-                selected = self._nested[inner].select([path[len(inner) + 1 :] or "."])
+                selected = nested[inner].select([path[len(inner) + 1 :] or "."])
                 found.update(f"{inner}/{p}" for p in selected)
             elif is_folder(self._at(path)):
                 found.update(self._walk("" if path == "." else path))
@@ -105,11 +106,17 @@ class SpecRules:
 
     def ignored_folders(self, folders: Sequence[str]) -> set[str]:
         """See Rules."""
+        nested = self._known_nested()
         found = {f for f in folders if self._shut(f)}
-        for inner, rules in self._nested.items():
+        for inner, rules in nested.items():
             asked = [f[len(inner) + 1 :] for f in folders if f.startswith(f"{inner}/")]
             found.update(f"{inner}/{f}" for f in (rules.ignored_folders(asked) if asked else ()))
         return found
+
+    def _known_nested(self) -> dict[str, Rules]:
+        if self._nested is None:
+            self.listing()
+        return self._nested or {}
 
     def _walk(self, start: str) -> Iterator[str]:
         waiting = [(start, self._chain(start))]
@@ -134,10 +141,10 @@ class SpecRules:
 
     def _shut(self, path: str) -> bool:
         """True when `path` or a folder above it is ignored. A nested checkout decides about what it holds."""
-        specs = self._with("", self._outer)
+        nested, specs = self._known_nested(), self._with("", self._outer)
         for part in (*reversed(tuple(above(path))), path):
             holds_more = part != path or is_folder(self._at(part))
-            if part in self._nested:
+            if part in nested:
                 return False
             if self._never(part.rpartition("/")[2], holds_more):
                 return True
@@ -156,7 +163,8 @@ class SpecRules:
         inside = self._at(folder)
         rules = SpecRules(inside, self._depth, self._new) if self._checkout else self._new(inside)
         found = rules.listing()
-        self._nested[folder] = rules
+        if self._nested is not None:
+            self._nested[folder] = rules
         self.marks += rules.marks
         yield from (f"{folder}/{path}" for path in found)
 

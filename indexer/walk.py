@@ -130,7 +130,7 @@ def compare(root: Path | str, listing: Listing, known: Mapping[str, FileRow]) ->
 
 
 def load(root: Path | str, path: str, caps: Caps = DEFAULTS) -> Loaded | None:
-    """Read one file for indexing; None when there is no file of that name any more. Never blocks on a FIFO."""
+    """Read one file for indexing; None when no file has that name any more. Never waits for a FIFO."""
     top = os.fspath(root)
     full = f"{top}/{path}"
     try:

@@ -13,7 +13,7 @@ OWNERS = {
     "aiohttp": ("daemon/doors/", "daemon/bench/"),
     "llama_cpp": ("daemon/engine/binding.py",),
     "platformdirs": ("daemon/paths.py",),
-    "watchdog": ("indexer/watch.py",),
+    "watchdog": ("indexer/inotify.py", "indexer/recursive.py"),
     "tree_sitter": ("indexer/syntax.py", "indexer/languages/"),
     "tiktoken": ("indexer/tokens.py",),
     "sqlite_utils": ("indexer/schema.py", "indexer/store.py", "indexer/read.py", "daemon/observe/"),
