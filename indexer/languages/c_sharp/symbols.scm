@@ -1,4 +1,5 @@
 (comment) @comment
+(attribute_list) @lead
 
 (namespace_declaration name: (_) @name body: (_) @body) @definition.namespace
 (file_scoped_namespace_declaration name: (_) @name) @definition.namespace

@@ -1,4 +1,5 @@
 [(line_comment) (block_comment)] @comment
+(modifiers (annotation) @lead)
 
 (class_declaration . "class" name: (identifier) @name) @definition.class
 ((class_declaration . (modifiers) @_modifiers "class" name: (identifier) @name) @definition.class

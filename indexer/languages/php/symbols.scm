@@ -1,4 +1,5 @@
 (comment) @comment
+(attribute_list) @lead
 
 (namespace_definition name: (namespace_name) @name body: (_)? @body) @definition.namespace
 (class_declaration name: (name) @name body: (_) @body) @definition.class

@@ -1,4 +1,5 @@
 [(comment) (block_comment)] @comment
+(annotation) @lead
 
 (package_clause name: (package_identifier) @name body: (_) @body) @definition.namespace
 (package_object name: (_) @name body: (_)? @body) @definition.class

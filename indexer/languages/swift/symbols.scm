@@ -1,4 +1,5 @@
 [(comment) (multiline_comment)] @comment
+(modifiers (attribute) @lead)
 
 (class_declaration declaration_kind: "class" name: (type_identifier) @name body: (_) @body) @definition.class
 (class_declaration declaration_kind: "actor" name: (type_identifier) @name body: (_) @body) @definition.class
