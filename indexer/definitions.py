@@ -23,6 +23,8 @@ _VALUES: Final = frozenset(("variable", "constant", "field"))
 MAX_SIGNATURE = 400
 MAX_NAME = 200
 _LONG_VALUE = 60
+_OUTSIDE = "outside"
+"""Access of a member that stands outside its type: the type's own sections do not speak of it."""
 _WORD = re.compile(r"[#@]?\w+")
 _GENERIC = re.compile(r"[<\[(].*", re.DOTALL)
 
@@ -61,8 +63,10 @@ class Definitions:
             if item.kind == "field" and parent >= 0 and self.symbols[parent].kind in _CODE:
                 parent = self.symbols[parent].parent
             scope = self._scope(item)
-            if scope and parent < 0:
-                parent = self._by_name.get(scope.rsplit(".", 1)[-1], -1)
+            owner = self._by_name.get(scope.rsplit(".", 1)[-1], -1) if scope else -1
+            if owner >= 0 and (parent < 0 or self.symbols[owner].parent == parent):
+                parent, scope = owner, ""
+                item.access = item.access or _OUTSIDE
             start, comment = comments.above(item.start)
             doc = docstring(self._source[item.doc[0] : item.doc[1]]) if item.doc else comment
             first = len(self.symbols)
@@ -80,11 +84,13 @@ class Definitions:
         kind = self._kind(item, name, above, scope)
         if not name or (kind in _VALUES and (parent, name) in self._values):
             return
+        if above is not None and above.kind in _CODE and kind in self._facts.symbols.drop_local:
+            return
         if kind in _VALUES:
             self._values.add((parent, name))
         words: list[str] = _WORD.findall(self._before(item, name_at[0])) if self._needs_words else []
         marked = self._open_file or listed or _any(self._facts.exports.public_words, words)
-        front = above.qualified if above is not None else scope
+        front = ".".join(filter(None, (above.qualified if above is not None else "", scope)))
         newlines, end = self._newlines, self._end(item.end)
         span = Span(
             start_byte=start,
@@ -98,7 +104,7 @@ class Definitions:
             Symbol(
                 kind=kind,
                 name=name,
-                qualified=f"{front}.{name}" if front else name,
+                qualified=(f"{front}.{name}" if front else name).replace("::", "."),
                 span=span,
                 name_start=name_at[0],
                 name_end=name_at[1],
@@ -113,10 +119,10 @@ class Definitions:
 
     def _kind(self, item: Definition, name: str, above: Symbol | None, scope: str) -> SymbolKind:
         kind, rules = item.kind, self._facts.symbols
-        member = above.kind in CLASS_LIKE if above is not None else bool(scope)
+        member = bool(scope) or (above is not None and above.kind in CLASS_LIKE)
         if kind == "function" and member:
             kind = "method"
-        owner = above.name if above is not None else scope.rsplit(".", 1)[-1]
+        owner = scope.rsplit(".", 1)[-1] or (above.name if above is not None else "")
         if kind == "method" and (
             name in rules.constructors or (rules.class_named_constructor and name == owner)
         ):
@@ -148,6 +154,8 @@ class Definitions:
             if len(value) > _LONG_VALUE or b"\n" in value:
                 end = item.value[0]
         text = self._before(item, max(end, item.node_start))
+        if item.names[0][0] > end:
+            text += " " + self._text(item.names[0])
         if "\n" in text and self._marker is not None:
             text = self._marker.sub("", text)
         return " ".join(text.split()).removesuffix("=>").rstrip(" :={;,")[:MAX_SIGNATURE].rstrip()
@@ -185,9 +193,9 @@ def visible(
     if above is not None:
         if not above.exported or above.kind in _CODE:
             return False
-        if access:
+        if access and access != _OUTSIDE:
             return access not in rules.private_words
-        if above.kind in rules.closed_kinds:
+        if above.kind in rules.closed_kinds and access != _OUTSIDE:
             return marked
         if (rules.members == "follow" and above.kind in CLASS_LIKE) or above.kind in rules.open_kinds:
             return True

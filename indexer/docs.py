@@ -12,7 +12,10 @@ _READ = 2_000
 """Bytes of a comment that are looked at."""
 _STRING = re.compile(r"^[A-Za-z]{0,3}(\"\"\"|'''|\"|')(.*?)\1?$", re.DOTALL)
 _SENTENCE = re.compile(r"(.+?[.!?](?=\s+[^\sa-z]|\s*$)|.+?[。！？])", re.DOTALL)
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_TAG = re.compile(
+    r"</?(?:[abiuclp]|tt|em|br|code|li|ul|ol|para|pre|strong|summary|remarks|see|paramref)\b[^<>]*>"
+)
+_LINK = re.compile(r"\{@\w+\s+([^}]*)\}")
 _EDGE = re.compile(
     r"^\s*(?:/\*+!?|\*+/|\*|//+!?|#+!?|--+(?:\[=*\[)?|;+|\(\*|<!--)?<?[ \t]?|\s*(?:\*+/|\]=*\]|-->)\s*$"
 )
@@ -84,7 +87,8 @@ def first_sentence(rows: Sequence[str]) -> str:
     """First sentence of the first paragraph, whitespace folded, at most MAX_DOC characters."""
     kept: list[str] = []
     for row in rows:
-        text = _TAG.sub(" ", row).strip() if "<" in row else row.strip()
+        text = _TAG.sub("", row).strip() if "<" in row else row.strip()
+        text = _LINK.sub(r"\1", text) if "{@" in text else text
         if not text or _RULE.match(text) or _SECTION.match(text):
             if kept:
                 break

@@ -13,6 +13,8 @@ from typing import Literal
 import msgspec
 import tree_sitter
 
+from indexer.records import SymbolKind
+
 QUERY_FILES = ("symbols.scm", "references.scm", "imports.scm")
 HEAD = 4096
 """Bytes of a file's beginning that language_for looks at."""
@@ -31,6 +33,8 @@ class Symbols(Table, frozen=True):
     """A method named like its class constructs (C++)."""
     upper_constants: bool = False
     """A variable in UPPER_CASE is a constant."""
+    drop_local: tuple[SymbolKind, ...] = ()
+    """Kinds that are no symbols inside functions."""
     doc: Literal["comment", "string"] = "comment"
     """Documentation is the comment block above, or only a string captured as @doc."""
     ends_before_comments: bool = False
