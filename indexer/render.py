@@ -23,8 +23,12 @@ LONG = 150
 NAMES = 8
 """Most names on one line of imports."""
 _DEEP = 24
-_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`|[()\[\]{},]|->|=>')
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_PIECE = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|->|=>|[()\[\]{},]|(?<=\w)<(?![\s=<])|>""")
+_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_CLOSERS = frozenset(_CLOSING.values())
+_REMARK = re.compile(r"/\*.*?(?:\*/ ?|$)")
+_CUT = 395
+"""A signature this long may lack its end (records.Symbol)."""
 _SAFE = re.compile(r"[^\W\d][\w.$]*")
 
 
@@ -45,14 +49,20 @@ class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     close: str = "}"
     empty: str = " {}"
     """After the head of a type that has none to show."""
-    bare: str = ""
-    """Instead, where the source has no body either (`struct Unit;`); `empty` when empty."""
+    bare: str | None = None
+    """Instead, where the source has no body either (`struct Unit;`)."""
     closes: str = "}"
     """What a body ends with in the source."""
     bare_head: str = ""
     """Regular expression that the head of a type or namespace must match; else `head_else` replaces it."""
     head_else: str = ""
     """Template of a type's head by its `{name}`."""
+    whole: Mapping[str, str] = {}
+    """Template of the whole head by `{name}`, by kind."""
+    type_open: str = ""
+    """As `open`, for a type alias with members to show; aliases have none when empty."""
+    type_close: str = ""
+    """As `close`, for a type alias."""
     starts: Mapping[str, str] = {}
     """Before a member's head, by its kind."""
     ends: Mapping[str, str] = {}
@@ -116,8 +126,12 @@ def pattern(text: str) -> re.Pattern[str]:
 
 def head(symbol: Symbol, source: bytes, style: Style) -> str:
     """A symbol's head without a body, on one line except for decorators; empty when it cannot be told."""
-    text = symbol.signature
     span = symbol.span
+    if symbol.kind in style.whole:
+        return style.whole[symbol.kind].replace("{name}", symbol.name)
+    text = symbol.signature
+    if "/*" in text and style.comment == "//":
+        text = _REMARK.sub("", text)
     if style.noise:
         text = pattern(style.noise).sub("", text)
     if "\\ " in text:
@@ -126,8 +140,8 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
         text = text.replace("( ", "(").replace(", )", ")")
     if style.own and text.startswith(style.own):
         text = text[len(style.own) :]
-    if len(text) > LONG:
-        text = shorten(text)
+    if len(text) > LONG or len(symbol.signature) >= _CUT:
+        text = shorten(text, max(0, text.find(symbol.name)), len(symbol.signature) >= _CUT)
     if style.bare_head and symbol.kind in HOLDERS and not pattern(style.bare_head).search(text):
         text = style.head_else.replace("{name}", symbol.name)
     text = style.starts.get(symbol.kind, "") + text if text else ""
@@ -138,26 +152,41 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
     return text
 
 
-def shorten(text: str) -> str:
-    """Cut at a comma near LONG characters, brackets closed, return type kept; empty where none is."""
+def shorten(text: str, start: int, cut_off: bool) -> str:
+    """Cut at a comma behind `start` and near LONG characters, brackets closed, return type kept if short.
+
+    `cut_off` tells that the text already lacks its end. Empty when there is no place to cut.
+    """
     stack: list[str] = []
     cut, depth, closers, tail = 0, 0, "", ""
-    for match in _TOKEN.finditer(text):
+    limit = max(LONG, start + LONG // 2)
+    for match in _PIECE.finditer(text):
         piece = match[0]
         if piece in _CLOSING:
             stack.append(_CLOSING[piece])
             if len(stack) > _DEEP:
                 return ""
-        elif stack and piece == stack[-1]:
-            stack.pop()
+        elif piece in _CLOSERS:
+            _pop(stack, piece)
             if cut and depth and len(stack) == depth - 1 and not tail:
                 tail = text[match.start() :]
-        elif piece == "," and match.start() <= LONG:
+        elif piece == "," and start < match.start() <= limit:
             cut, depth, closers, tail = match.start(), len(stack), "".join(reversed(stack)), ""
+    whole = not stack and not cut_off
+    if whole and (len(text) <= limit or not cut):
+        return text if len(text) <= 2 * limit else ""
     if not cut:
-        return text if not stack and len(text) < 2 * LONG else ""
-    ending = tail if depth == 1 and not stack and len(tail) < LONG // 2 else closers
+        return ""
+    ending = tail if depth == 1 and whole and len(tail) < LONG // 2 else closers
     return text[:cut].rstrip(" *,/") + ending
+
+
+def _pop(stack: list[str], closer: str) -> None:
+    """Close a bracket; angles left open before it were comparisons."""
+    while stack and stack[-1] == ">" != closer:
+        stack.pop()
+    if stack and stack[-1] == closer:
+        stack.pop()
 
 
 def end(symbol: Symbol, text: str, parent: str, source: bytes, style: Style) -> str | None:
