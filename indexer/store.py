@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -84,7 +84,9 @@ class Store:
                     waiting = self._rows.write(part, gone)
             gone = []
             if waiting <= SETTLE_NOW:
-                self.settle(SETTLE_NOW)
+                # The files are written; edges that cannot follow now stay marked and are settled later.
+                with suppress(IndexBlocked, IndexUnwritable):
+                    self.settle(SETTLE_NOW)
             self._after_write()
 
     def touch(self, rows: Sequence[FileRow]) -> None:
@@ -118,8 +120,10 @@ class Store:
 
     def check(self) -> bool:
         """Look the whole file over; when it is damaged put it aside, begin afresh and return False."""
-        with self._guarded("check"):
-            sound = schema.intact(self._db)
+        sound = False
+        with suppress(IndexDamaged), closing(schema.open_reader(self.path)) as db:
+            # The writer's own connection would answer from its page cache.
+            sound = schema.intact(db)
         if not sound:
             self._replace("quick_check found damage")
         return sound
