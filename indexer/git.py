@@ -41,6 +41,7 @@ OVERRIDES: tuple[str, ...] = (
 )
 KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 TIMEOUT_S = 120.0
+_LIST = ("--literal-pathspecs", "ls-files", "-t", "-s", "-c", "-o", "-z", "--exclude-standard")
 _ARGUMENTS = 60_000
 """Bytes of paths given to one call; systems allow more."""
 
@@ -75,14 +76,14 @@ def call(folder: str, *arguments: str, given: bytes = b"", allowed: Sequence[int
     options = [part for item in OVERRIDES for part in ("-c", item)]
     try:
         done = subprocess.run(
-            [binary, "--no-pager", "--literal-pathspecs", *options, *arguments],
+            [binary, "--no-pager", *options, *arguments],
             cwd=folder, env=environment(), input=given, capture_output=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         log.warning("git could not be asked: %s", type(error).__name__)
         return None
     if done.returncode not in allowed:
-        log.info("git %s answered %d", arguments[0], done.returncode)
+        log.info("git %s answered %d", " ".join(arguments[:2]), done.returncode)
         return None
     return done.stdout
 
@@ -96,7 +97,7 @@ def list_files(folder: str, paths: Sequence[str] = ()) -> tuple[list[str], list[
     files: set[str] = set()
     modules: list[str] = []
     for part in batches(paths) if paths else [()]:
-        out = call(folder, "ls-files", "-t", "-s", "-c", "-o", "-z", "--exclude-standard", "--", *part)
+        out = call(folder, *_LIST, "--", *part)
         if out is None:
             return None
         for record in out.split(b"\0")[:-1]:
@@ -112,9 +113,10 @@ def list_files(folder: str, paths: Sequence[str] = ()) -> tuple[list[str], list[
 
 def ignored(folder: str, paths: Sequence[str]) -> set[str] | None:
     """Those of `paths` that git ignores. None when git cannot say."""
-    given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    # "./" keeps a name like ":(top)x" from being read as a pattern.
+    given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
     out = call(folder, "check-ignore", "-z", "--stdin", given=given, allowed=(0, 1))
-    return None if out is None else {os.fsdecode(record) for record in out.split(b"\0")[:-1]}
+    return None if out is None else {os.fsdecode(record[2:]) for record in out.split(b"\0")[:-1]}
 
 
 def folders(folder: str) -> tuple[str, str] | None:

@@ -7,12 +7,13 @@ ignored folder counts. Paths are relative to the root, with `/`. Links are never
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 SKIPPED_FOLDERS = frozenset((
     ".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", ".tox", ".nox", ".mypy_cache",
@@ -21,7 +22,9 @@ SKIPPED_FOLDERS = frozenset((
 """Never entered below a root outside every checkout, where often no ignore file speaks for them."""
 
 _IGNORE_BYTES = 1_048_576
-_Spec = tuple[int, str, GitIgnoreSpec]
+_Patterns = tuple[tuple[bool, Callable[[str], object]], ...]
+"""(ignores or not, match), the last line first."""
+_Spec = tuple[int, str, _Patterns]
 """Characters to cut from a path's start, what to put there instead, the patterns."""
 _Specs = tuple[_Spec, ...]
 
@@ -92,7 +95,7 @@ class SpecRules:
         nested = self._known_nested()
         found: set[str] = set()
         for path in paths:
-            if self._shut(path):
+            if path != "." and self._shut(path):
                 continue
             inner = next((a for a in (path, *above(path)) if a in nested), None)
             if inner is not None:
@@ -148,6 +151,8 @@ class SpecRules:
                 return False
             if self._never(part.rpartition("/")[2], holds_more):
                 return True
+            if holds_more and os.path.lexists(os.path.join(self._at(part), ".git")):
+                return True
             if _matches(specs, f"{part}/" if holds_more else part):
                 return True
             specs = self._with(part, specs) if holds_more else specs
@@ -183,10 +188,11 @@ class SpecRules:
 
 
 def _matches(specs: _Specs, path: str) -> bool:
-    for cut, lead, spec in specs:
-        verdict = spec.check_file(lead + path[cut:]).include
-        if verdict is not None:
-            return verdict
+    for cut, lead, patterns in specs:
+        name = lead + path[cut:]
+        for ignores, match in patterns:
+            if match(name):
+                return ignores
     return False
 
 
@@ -198,10 +204,25 @@ def _outer(root: str, checkout: str | None) -> _Specs:
         here = os.path.dirname(here)
         found += _placed(os.path.join(here, ".gitignore"), root, here)
     if checkout is not None:
-        found += _placed(os.path.join(checkout, ".git", "info", "exclude"), root, checkout)
+        found += _placed(os.path.join(_git_folder(checkout), "info", "exclude"), root, checkout)
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(Path.home(), ".config")
     found += _placed(os.path.join(home, "git", "ignore"), root, checkout or root)
     return tuple(found)
+
+
+def _git_folder(checkout: str) -> str:
+    """The git directory that is common to all work trees of a checkout."""
+    found = os.path.join(checkout, ".git")
+    try:
+        if not is_folder(found):
+            lead, _, named = Path(found).read_text(encoding="utf-8").strip().partition(": ")
+            found = os.path.join(checkout, named) if lead == "gitdir" else found
+        common = os.path.join(found, "commondir")
+        if os.path.isfile(common):
+            found = os.path.join(found, Path(common).read_text(encoding="utf-8").strip())
+    except (OSError, ValueError):
+        return found
+    return found
 
 
 def _placed(file: str, root: str, base: str) -> list[_Spec]:
@@ -210,7 +231,7 @@ def _placed(file: str, root: str, base: str) -> list[_Spec]:
     return [(0, lead, spec)] if spec is not None else []
 
 
-def _read(file: str) -> GitIgnoreSpec | None:
+def _read(file: str) -> _Patterns | None:
     """The patterns of an ignore file; None when it has none. A link counts as absent, as it does for git."""
     try:
         found = os.lstat(file)
@@ -219,19 +240,31 @@ def _read(file: str) -> GitIgnoreSpec | None:
         text = Path(file).read_bytes().decode("utf-8-sig", "surrogateescape")
     except (OSError, ValueError):
         return None
-    lines = [line for line in text.split("\n") if line.strip()]
-    try:
-        return GitIgnoreSpec.from_lines(lines, backend="simple") if lines else None
-    except ValueError:
-        return GitIgnoreSpec.from_lines(list(filter(_valid, lines)), backend="simple")
+    patterns = [p for line in text.split("\n") if line.strip() and (p := _pattern(line)) is not None]
+    return tuple(reversed(patterns)) or None
 
 
-def _valid(line: str) -> bool:
+def _pattern(line: str) -> tuple[bool, Callable[[str], object]] | None:
+    """None for a comment, and for what git would not understand either.
+
+    pathspec's expressions also match what lies below a folder; here each folder is asked about by itself, so
+    they have to reach the end of the name.
+    """
     try:
-        GitIgnoreSpec.from_lines([line], backend="simple")
+        found = GitIgnoreSpecPattern(_inside(line))
     except ValueError:
-        return False
-    return True
+        return None
+    if found.include is None or found.regex is None:
+        return None
+    return found.include, re.compile(found.regex.pattern + r"\Z").search
+
+
+def _inside(line: str) -> str:
+    """`a/**` is what is inside `a`, not `a` itself, which pathspec takes it for when asked about a folder."""
+    bare = line.rstrip("\r ")
+    if bare.endswith("/**"):
+        return f"{bare}/*"
+    return f"{bare}*/" if bare.endswith("/**/") else line
 
 
 def _entries(folder: str) -> dict[str, bool]:
