@@ -190,12 +190,10 @@ class Reader:
 
     def _opened(self) -> sqlite3.Connection:
         """The connection; another one when the file was replaced."""
-        try:
-            found = self.path.stat()
-        except OSError as error:
+        now = _identity(self.path)
+        if now is None:
             self.close()
-            raise IndexDamaged(f"{self.path.name}: there is no index yet") from error
-        now = (found.st_dev, found.st_ino)
+            raise IndexDamaged(f"{self.path.name}: there is no index yet")
         if self._db is None or now != self._file:
             self.close()
             self._db = schema.open_reader(self.path)
@@ -204,12 +202,20 @@ class Reader:
         return self._db
 
     def _damaged(self) -> None:
-        """Tell the writer of damage inside a database of ours; what is merely absent, foreign or of another
-        version is the writer's own business at its next start."""
-        ours = self._db is not None
+        """Tell the writer of damage inside the database that still stands there. One that was just replaced
+        need not be reported; what is absent, foreign or of another version the writer sees at its start."""
+        ours = self._db is not None and self._file == _identity(self.path)
         self.close()
         if ours:
             quarantine.report(self.path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _importance(db: sqlite3.Connection, most: int) -> dict[str, float]:

@@ -11,9 +11,10 @@ with its "applied" row.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlite_utils import Database, Migrations
@@ -30,6 +31,7 @@ FILE_COLUMNS = "path, size, mtime_ns, digest, language, reason, lines, tokens"
 
 migrations = Migrations("foretype-index")
 
+_EFFECTIVE = os.access in os.supports_effective_ids
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_SCHEMA)
 _UNWRITABLE = (
     sqlite3.SQLITE_FULL,
@@ -118,9 +120,13 @@ def open_reader(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise IndexDamaged(f"{path.name}: there is no index yet")
     quoted = path.absolute().as_uri()
-    with suppress(IndexUnwritable):
+    try:
         return _reader(f"{quoted}?mode=ro", path)
-    # The directory is read-only and no writer has left its shared memory behind: nobody is writing.
+    except IndexUnwritable:
+        log = path.with_name(path.name + "-wal")
+        if os.access(path.parent, os.W_OK, effective_ids=_EFFECTIVE) or (log.exists() and log.stat().st_size):
+            raise
+    # The directory is read-only and no writer has left a log behind: nobody is writing.
     return _reader(f"{quoted}?mode=ro&immutable=1", path)
 
 

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -53,6 +54,26 @@ for i in range(100):
     except IndexUnwritable as error:
         print(i, len(store.known()), error, flush=True)
         break
+"""
+
+
+READ_ONLY = f"""
+import os, sys
+sys.path[:0] = [{str(TESTS)!r}, {str(TESTS.parent)!r}]
+from pathlib import Path
+from support import rows
+from indexer.errors import IndexUnwritable
+from indexer.read import Reader
+from indexer.store import Store
+path = Path(sys.argv[1])
+if os.geteuid() == 0:
+    os.seteuid(65534)
+with Reader(path) as reader:
+    print(len(reader.symbols("d7.py")))
+try:
+    Store(path)
+except IndexUnwritable:
+    print("unwritable")
 """
 
 
@@ -226,6 +247,18 @@ def test_a_full_disk_is_said_and_the_last_state_stays(tmp_path: Path) -> None:
     with Store(path) as store:
         assert not store.quarantined
         assert len(store.known()) == known
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="directory permissions are POSIX")
+def test_a_read_only_directory_is_said_and_stays_readable() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.db"
+        build(path)
+        Path(folder).chmod(0o555)
+        command = [sys.executable, "-c", READ_ONLY, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        Path(folder).chmod(0o755)
+    assert done.stdout.split() == ["20", "unwritable"], done.stderr
 
 
 def test_twenty_readers_beside_a_writer(tmp_path: Path) -> None:
