@@ -145,13 +145,13 @@ def _unwanted(text: bytes, path: str, caps: Caps) -> SkipReason | Literal[""]:
         return "denied"
     if name in LOCKFILES or _generated(text):
         return "generated"
+    if _too_nested(text, caps.nesting):
+        return "depth"
     lines = text.split(b"\n")
     longest = max(map(len, lines))
     if name.endswith(MINIFIED_SUFFIXES) or _minified(text, longest, len(lines)):
         return "minified"
-    if longest > caps.line:
-        return "line"
-    return "depth" if _too_nested(text, caps.nesting) else ""
+    return "line" if longest > caps.line else ""
 
 
 def _secret(text: bytes, name: str) -> bool:
