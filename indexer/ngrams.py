@@ -37,7 +37,7 @@ class Match(Record, frozen=True):
     """What follows a context. `length` of its last ids were found `seen` times (among those sampled).
 
     Each continuation starts with another id, the most frequent first, and is the most frequent path from
-    there while at least half of the occurrences of that first id agree; its count: how many agree to the end.
+    there while more than half of the occurrences of that first id agree; its count: how many agree to the end.
     """
 
     length: int = 0
@@ -164,7 +164,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def _paths(samples: list[bytes], top: int, most: int) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """The most frequent first ids (among equals the one sampled first), each followed while half agree."""
+    """The most frequent first ids (among equals the one sampled first), each followed while most agree."""
     groups: dict[bytes, list[bytes]] = {}
     for sample in samples:
         first = sample[:WIDTH]
@@ -182,7 +182,7 @@ def _paths(samples: list[bytes], top: int, most: int) -> tuple[tuple[tuple[int, 
 
 
 def _path(group: list[bytes]) -> tuple[bytes, int]:
-    enough = len(group) / 2
+    half = len(group) / 2
     while True:
         low, high = min(group), max(group)
         agreed = _common(low, high) * WIDTH
@@ -193,7 +193,7 @@ def _path(group: list[bytes]) -> tuple[bytes, int]:
             if len(sample) > agreed:
                 votes.setdefault(sample[agreed : agreed + WIDTH], []).append(sample)
         best = max(votes.values(), key=len)
-        if len(best) < enough:
+        if len(best) <= half:
             return high[:agreed], len(group)
         group = best
 
