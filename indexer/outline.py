@@ -55,6 +55,14 @@ def outline(source: bytes, parsed: ParsedFile, language: Language) -> tuple[Outl
     return tuple(found)
 
 
+def parses(text: str, language: Language) -> bool:
+    """Whether text is free of error nodes in the language's grammar."""
+    try:
+        return not syntax.parse(text.encode("utf-8", "replace"), language, _PARSE_S).root_node.has_error
+    except (ParseBudgetExceeded, NestingTooDeep):
+        return False
+
+
 def _weight(source: bytes) -> int:
     return len(source.translate(None, _BLANKS))
 
@@ -77,12 +85,12 @@ def _text(source: bytes, roots: Sequence[Item], top: _Top, budget: float, langua
     writer = _Writer(source, render.styles()[language.name], documented)
     head = [line for i, (_, line) in enumerate(top) if i in lines]
     text = writer.text(head, roots, shown)
-    if not _parses(text, language):
+    if not parses(text, language):
         # Rare: code that only makes sense where it stood (preprocessor lines). Keep what is sound.
-        head = head if _parses(writer.text(head, [], set()), language) else []
+        head = head if parses(writer.text(head, [], set()), language) else []
         good = {index for root in roots for index in _sound(root, (), shown, writer, language)}
         text = writer.text(head, roots, good)
-        if not _parses(text, language):
+        if not parses(text, language):
             return ""
     return text
 
@@ -92,17 +100,10 @@ def _sound(
 ) -> Iterator[int]:
     """Each shown item that parses when it stands alone in the items `above` it."""
     chain = (*above, item)
-    if item.index in shown and _parses(writer.text([], chain[:1], {i.index for i in chain}), language):
+    if item.index in shown and parses(writer.text([], chain[:1], {i.index for i in chain}), language):
         yield item.index
         for child in item.children:
             yield from _sound(child, chain, shown, writer, language)
-
-
-def _parses(text: str, language: Language) -> bool:
-    try:
-        return not syntax.parse(text.encode("utf-8", "replace"), language, _PARSE_S).root_node.has_error
-    except (ParseBudgetExceeded, NestingTooDeep):
-        return False
 
 
 def _select(roots: Sequence[Item], top: _Top, budget: float) -> tuple[set[int], set[int], set[int]]:

@@ -27,6 +27,7 @@ _PIECE = re.compile(r""""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`|->|=>|[()\[\
 _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _CLOSERS = frozenset(_CLOSING.values())
 _REMARK = re.compile(r"/\*.*?(?:\*/ ?|$)")
+_ANGLE = re.compile(r"(?<=\w<) (?=\w)|,(?= >)")
 _CUT = 395
 """A signature this long may lack its end (records.Symbol)."""
 _SAFE = re.compile(r"[^\W\d][\w.$]*")
@@ -69,7 +70,10 @@ class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """After a member's head, by its kind."""
     rules: tuple[tuple[str, str], ...] = ()
     """Exceptions from `ends`: a regular expression over `<kind of parent> <kind> <head>` and the ending, `-`
-    leaves the symbol out. The first that matches counts; at the top of a file the parent's kind is empty."""
+    leaves the symbol out, `{head}` in it puts the head there. The first that matches counts; at the top of a
+    file the parent's kind is empty."""
+    alias: str = ""
+    """Regular expression: a head that only gives another name (group 1) to the type before it (`typedef`)."""
     last_member: str = ""
     """Instead of the comma behind an enumeration's last value when other members follow."""
     noise: str = ""
@@ -130,8 +134,11 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
     if symbol.kind in style.whole:
         return style.whole[symbol.kind].replace("{name}", symbol.name)
     text = symbol.signature
-    if "/*" in text and style.comment == "//":
-        text = _REMARK.sub("", text)
+    if style.comment == "//":
+        if "/*" in text:
+            text = _REMARK.sub("", text).rstrip(" =:")
+        if "< " in text or ", >" in text:
+            text = _ANGLE.sub("", text)
     if style.noise:
         text = pattern(style.noise).sub("", text)
     if "\\ " in text:
@@ -141,9 +148,12 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
     if style.own and text.startswith(style.own):
         text = text[len(style.own) :]
     if len(text) > LONG or len(symbol.signature) >= _CUT:
-        text = shorten(text, max(0, text.find(symbol.name)), len(symbol.signature) >= _CUT)
-    if style.bare_head and symbol.kind in HOLDERS and not pattern(style.bare_head).search(text):
-        text = style.head_else.replace("{name}", symbol.name)
+        start = max(0, text.find(symbol.name))
+        start = max(start, text.find("(", start)) if symbol.kind in CALLABLES else start
+        text = shorten(text, start, len(symbol.signature) >= _CUT)
+    if style.head_else and symbol.kind in HOLDERS:
+        fits = symbol.name in text and pattern(style.bare_head).search(text)
+        text = text if fits else style.head_else.replace("{name}", symbol.name)
     text = style.starts.get(symbol.kind, "") + text if text else ""
     if style.decorator and text and span.start_byte < symbol.name_start:
         above = source[span.start_byte : symbol.name_start].decode("utf-8", "replace")
@@ -196,7 +206,7 @@ def end(symbol: Symbol, text: str, parent: str, source: bytes, style: Style) -> 
         line = f"{parent} {kind} {text}"
         for expression, ending in style.rules:
             if pattern(expression).search(line):
-                return None if ending == "-" else ending
+                return None if ending == "-" else ending.replace("{name}", symbol.name)
     ending = style.ends.get(kind, "")
     if style.value and kind in VALUES and "=" not in text:
         # The value was too long for the signature: the grammar wants something in its place.

@@ -57,8 +57,11 @@ def sketch(source: bytes, parsed: ParsedFile, style: Style) -> tuple[list[Item],
         ending = render.end(
             symbol, text, parent.symbol.kind if parent and not detached else "", source, style
         )
-        if not text or ending is None or (symbol.parent, text) in seen:
+        siblings = parent.children if parent else roots
+        if not text or ending is None or (symbol.parent, text) in seen or _alias(text, siblings, style):
             continue
+        if "{head}" in ending:
+            text, ending = ending.replace("{head}", text), ""
         seen.add((symbol.parent, text))
         item = Item(index, symbol, text, ending, rank(symbol, parent), parent.depth + 1 if parent else 0)
         item.doc = render.doc(symbol.doc, style)
@@ -69,6 +72,17 @@ def sketch(source: bytes, parsed: ParsedFile, style: Style) -> tuple[list[Item],
         items[index] = item
     _group(roots)
     return roots, [items[i] for i in sorted(items)]
+
+
+def _alias(text: str, siblings: Sequence[Item], style: Style) -> bool:
+    """Whether a head only names the type before it once more: then that type tells it."""
+    match = render.pattern(style.alias).match(text) if style.alias else None
+    if match is None or not siblings or siblings[-1].symbol.kind not in HOLDERS:
+        return False
+    last = siblings[-1]
+    own = f" {last.symbol.name};"
+    last.end = f" {match[1]};" if last.end == own else f"{last.end[:-1]}, {match[1]};"
+    return True
 
 
 def rank(symbol: Symbol, parent: Item | None) -> int:

@@ -253,7 +253,104 @@ public class Store<T extends Order> extends Base implements Finder {
     }
 }
 """
+C = """#include <stdio.h>
+#include "pair.h"
+#ifndef PAIR_H
+#define PAIR_H
+#define LIMIT 10
+/* A pair. Of things. */
+typedef struct { int a; char *b[3]; } Pair;
+typedef struct node { struct node *next; } Node, *NodePtr;
+enum color { RED, GREEN = 2 };
+enum { LOOSE };
+typedef int (*callback)(void *data, int n);
+extern int counter;
+static inline Node *find(Node *n, const char *key) { return n; }
+#endif
+"""
+C_OUTLINE = """#include "stdio.h"
+#include "pair.h"
+#define LIMIT 10
+// A pair.
+typedef struct Pair {
+    int a;
+    char *b[3];
+} Pair;
+typedef struct node {
+    struct node *next;
+} Node, *NodePtr;
+enum color {
+    RED, GREEN = 2,
+};
+enum { LOOSE };
+typedef int (*callback)(void *data, int n);
+extern int counter;
+static inline Node *find(Node *n, const char *key);
+"""
+CPP = """#include <map>
+namespace shop {
+/// Keeps orders.
+template <typename K, class V = int> class Store : public Base<K> {
+public:
+    Store() = default;
+    explicit Store(int n) : n_(n) {}
+    virtual V find(const K& key) const noexcept = 0;
+    bool operator==(const Store&) const;
+    static constexpr int kMax = 10;
+    using value_type = V;
+    enum class State : int { New, Old };
+private:
+    int n_ = 0;
+};
+void run(int a = 3);
+}
+shop::Other::Other(int x) : y(x) {}
+"""
+CPP_OUTLINE = """#include "map"
+namespace shop {
+    // Keeps orders.
+    template <typename K, class V = int> class Store : public Base<K> {
+        Store() = default;
+        explicit Store(int n) {}
+        virtual V find(const K& key) const noexcept = 0;
+        bool operator==(const Store&) const;
+        static constexpr int kMax = 10;
+        using value_type = V;
+        enum class State : int {
+            New, Old,
+        };
+        int n_ = 0;
+    };
+    void run(int a = 3);
+}
+shop::Other::Other(int x) {}
+"""
+JAVASCRIPT = """import { a } from "./a.js";
+/** A shape. */
+export class Shape extends Base {
+  #size = 1;
+  constructor(name) { super(); function inner() {} }
+  get area() { return 1; }
+  static async load(path, { strict = true } = {}) { return null; }
+}
+export const area = (shape) => { return shape.area; };
+exports.run = function (argv) { return 0; };
+"""
+JAVASCRIPT_OUTLINE = """import { a } from "./a.js";
+// A shape.
+export class Shape extends Base {
+  #size = 1;
+  constructor(name) {}
+  get area() {}
+  static async load(path, { strict = true } = {}) {}
+}
+export const area = (shape) => {}
+exports.run = function (argv) {}
+"""
 EXACT = {
+    "c": (C, C_OUTLINE),
+    "cpp": (CPP, CPP_OUTLINE),
+    "javascript": (JAVASCRIPT, JAVASCRIPT_OUTLINE),
     "python": (PYTHON, PYTHON_OUTLINE),
     "typescript": (TYPESCRIPT, TYPESCRIPT_OUTLINE),
     "go": (GO, GO_OUTLINE),
