@@ -49,6 +49,14 @@ def plan(settings: Settings, vocabulary: str = "") -> Plan:
     )
 
 
+def newest_vocabulary() -> str:
+    """The newest exported vocabulary: that of the model used last. Empty when there is none."""
+    with contextlib.suppress(OSError):
+        files = list(paths.vocabulary_dir().glob("*.msgpack"))
+        return str(max(files, key=lambda file: file.stat().st_mtime)) if files else ""
+    return ""
+
+
 class IndexingClient:
     """Keeps one indexer process while there are roots. One event loop only."""
 

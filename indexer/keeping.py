@@ -275,11 +275,15 @@ class Keeper:
                 self._store.close()
             self._store = None
 
-    def close(self) -> None:
-        """Write what is ready and let go."""
+    def flush(self) -> None:
+        """Write what is ready, the n-grams as well; nothing can be added afterwards."""
         self.write(time.monotonic())
         if self._grams is not None:
             self._grams.close()
             self._grams = None
+
+    def close(self) -> None:
+        """Write what is ready and let go."""
+        self.flush()
         self._shut()
         self._lock.release()

@@ -191,9 +191,11 @@ class Worker:
         if self._pool is not None:
             self._pool.close()
         for root in self._roots.values():
-            root.close()
+            root.keeper.flush()
         self._asked = True
         self._say(time.monotonic())
+        for root in self._roots.values():
+            root.close()
 
 
 def _with_vocabulary(plan: Plan, vocabulary: str) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from indexer.errors import IndexDamaged, IndexUnwritable
 from indexer.frames import RootState
 from indexer.keeping import DATABASE
 from indexer.read import Reader
+from indexer.records import FileRow
 
 _Command = Callable[[argparse.Namespace, Settings], int]
 
@@ -34,7 +35,7 @@ def register(subparsers: Any) -> None:
         ("add", _add, "index a repository from now on, and show how it goes", (("folder", folder),)),
         ("rm", _remove, "index it no more and forget what was stored", (("folder", folder),)),
         ("list", _list, "which folders are indexed", ()),
-        ("status", _status, "files by language, what is skipped and why, delay, sizes", (("folder", folder),)),
+        ("status", _status, "files by language, what is skipped and why, sizes", (("folder", folder),)),
         ("rebuild", _rebuild, "begin again from nothing", (("folder", folder),)),
         ("files", _files, "indexed files, or skipped ones with the reason", ()),
         ("search", _search, "full-text search in the indexed text", (("text", "words to look for"),)),
@@ -115,16 +116,23 @@ def _state(root: Path) -> RootState:
 
 def _files(arguments: argparse.Namespace, settings: Settings) -> int:
     with _reader(_root(Path(arguments.root), settings)) as reader:
-        rows = sorted(reader.files(), key=lambda row: row.path)
-    rows = [row for row in rows if bool(row.reason) == arguments.skipped][: arguments.limit]
+        rows = [row for row in _all_files(reader) if bool(row.reason) == arguments.skipped]
+    rows = rows[: arguments.limit]
     lines = [f"{row.path}  {row.reason or row.language or 'text'}  {row.lines} lines" for row in rows]
     _print(arguments, rows, lines)
     return 0
 
 
+def _all_files(reader: Reader) -> Iterator[FileRow]:
+    page: Sequence[FileRow] = reader.files()
+    while page:
+        yield from page
+        page = reader.files(after=page[-1].path)
+
+
 def _search(arguments: argparse.Namespace, settings: Settings) -> int:
     with _reader(_root(Path(arguments.root), settings)) as reader:
-        found = reader.search(arguments.text, limit=arguments.limit)
+        found = reader.search(arguments.text, arguments.limit)
     _print(arguments, found, indexshow.snippets(found))
     return 0 if found else 1
 
@@ -132,20 +140,20 @@ def _search(arguments: argparse.Namespace, settings: Settings) -> int:
 def _outline(arguments: argparse.Namespace, settings: Settings) -> int:
     root, path = _place(Path(arguments.file), settings)
     with _reader(root) as reader:
-        found = reader.outline(path)
+        found = reader.outlines(path)
     if not found:
         raise BadRequest(
             f"there is no outline of {path}", f"`foretype index explain {arguments.file}` says why"
         )
-    _print(arguments, found, [found.text])
+    _print(arguments, found, [found[0].text])
     return 0
 
 
 def _refs(arguments: argparse.Namespace, settings: Settings) -> int:
     with _reader(_root(Path(arguments.root), settings)) as reader:
-        defined = reader.definitions(arguments.name, limit=arguments.limit)
-        used = reader.callers(arguments.name, limit=arguments.limit)
-    lines = [*indexshow.snippets(defined, "defined"), *indexshow.snippets(used, "used")]
+        defined = reader.definitions(arguments.name, arguments.limit)
+        used = reader.callers(arguments.name, arguments.limit)
+    lines = [*indexshow.places(defined), *indexshow.uses(used)]
     _print(arguments, {"definitions": defined, "uses": used}, lines or ["no such name"])
     return 0 if lines else 1
 
@@ -153,7 +161,7 @@ def _refs(arguments: argparse.Namespace, settings: Settings) -> int:
 def _explain(arguments: argparse.Namespace, settings: Settings) -> int:
     root, path = _place(Path(arguments.file), settings)
     with _reader(root) as reader:
-        row = next((row for row in reader.files() if row.path == path), None)
+        row = reader.file(path)
     body, lines = indexshow.explanation(root, path, row)
     _print(arguments, body, lines)
     return 0 if row is not None and not row.reason else 1

@@ -8,6 +8,7 @@ from typing import Any
 
 from daemon.cli.report import size
 from indexer import walk
+from indexer.answers import Place, Use
 from indexer.errors import RootUnavailable
 from indexer.frames import RootState
 from indexer.records import FileRow, Snippet
@@ -54,10 +55,27 @@ def state(state: RootState) -> Iterator[str]:
         yield f"degraded   {reason}"
 
 
-def snippets(found: Sequence[Snippet], label: str = "") -> list[str]:
+def snippets(found: Sequence[Snippet]) -> list[str]:
     """Where each is, and its first line."""
-    lead = f"{label}  " if label else ""
-    return [f"{lead}{s.path}:{s.start_line + 1}  {_first(s.text)}" for s in found]
+    return [f"{s.path}:{s.start_line + 1}  {_first(s.text)}" for s in found]
+
+
+def places(found: Sequence[Place]) -> list[str]:
+    """Definitions: where each is, its kind and signature."""
+    return [
+        f"{p.path}:{p.symbol.span.start_line + 1}  {p.symbol.kind}  "
+        f"{p.symbol.signature or p.symbol.qualified}"
+        for p in found
+    ]
+
+
+def uses(found: Sequence[Use]) -> list[str]:
+    """Uses: where each is, its role and what it stands in."""
+    return [
+        f"{u.path}:{u.reference.line + 1}  {u.reference.role}"
+        f"{f'  in {u.inside.qualified}' if u.inside else ''}"
+        for u in found
+    ]
 
 
 def _first(text: str) -> str:

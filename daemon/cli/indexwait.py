@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from daemon import indexing, paths, roots
+from daemon import indexing, roots
 from daemon.errors import LifecycleError
 from daemon.settings import Settings
 from indexer import statefile
@@ -55,7 +55,7 @@ def _follow(settings: Settings, root: Path, show: Show) -> None:
 
 def _once(settings: Settings, root: Path, show: Show) -> None:
     specs = tuple(spec for spec in roots.specs(settings.index) if spec.path == str(root))
-    begin = Begin(roots=specs, plan=indexing.plan(settings, vocabulary()), once=True)
+    begin = Begin(roots=specs, plan=indexing.plan(settings, indexing.newest_vocabulary()), once=True)
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "indexer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -75,14 +75,6 @@ def _once(settings: Settings, root: Path, show: Show) -> None:
         code = process.wait()
     if code:
         raise LifecycleError(f"the indexer ended with exit code {code}", "See `foretype logs indexer`")
-
-
-def vocabulary() -> str:
-    """The newest exported vocabulary: that of the model used last. Empty when there is none."""
-    with contextlib.suppress(OSError):
-        files = list(paths.vocabulary_dir().glob("*.msgpack"))
-        return str(max(files, key=lambda file: file.stat().st_mtime)) if files else ""
-    return ""
 
 
 def forget(folder: Path, *, running: bool) -> bool:
