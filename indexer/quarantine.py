@@ -43,8 +43,11 @@ def suspicion(path: Path) -> Suspicion:
         return Suspicion("a reader found damage", certain=True)
     if not size:
         return Suspicion()
-    with path.open("rb") as file:
-        head = file.read(_HEADER)
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER)
+    except OSError as error:
+        raise IndexUnwritable(f"open: {error.strerror}") from error
     if not head.startswith(b"SQLite format 3\0") or len(head) < _HEADER:
         return Suspicion("not a database", certain=True)
     page = int.from_bytes(head[16:18], "big")
@@ -53,8 +56,8 @@ def suspicion(path: Path) -> Suspicion:
     if not (log.exists() and log.stat().st_size) and pages * (65536 if page == 1 else page) > size:
         return Suspicion("the file is shorter than it says", certain=True)
     try:
-        sealed = beside(path, ".seal").read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError):
+        sealed = beside(path, ".seal").read_bytes()
+    except OSError:
         return Suspicion("it was not closed")
     return Suspicion() if sealed == _stamp(path) else Suspicion("it was changed from outside")
 
@@ -64,7 +67,7 @@ def seal(path: Path) -> None:
     log = beside(path, "-wal")
     with suppress(OSError):
         if not log.exists() or not log.stat().st_size:
-            beside(path, ".seal").write_text(_stamp(path), encoding="ascii")
+            beside(path, ".seal").write_bytes(_stamp(path))
 
 
 def unseal(path: Path) -> None:
@@ -120,6 +123,6 @@ def _rename(source: Path, target: Path) -> None:
             raise IndexUnwritable(f"put aside: {error.strerror}") from error
 
 
-def _stamp(path: Path) -> str:
+def _stamp(path: Path) -> bytes:
     found = path.stat()
-    return f"{found.st_size} {found.st_mtime_ns}"
+    return b"%d %d" % (found.st_size, found.st_mtime_ns)
