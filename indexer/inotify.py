@@ -51,6 +51,7 @@ class InotifySource:
         self._at: dict[WatchDescriptor, tuple[str, CallbackId]] = {}
         self._wds: dict[str, WatchDescriptor] = {}
         self._mark_folders: set[str] = set()
+        self._closing = False
         self._reader = InotifyFD()
         self._reader.name = "inotify"
         self._reader.start()
@@ -79,6 +80,7 @@ class InotifySource:
 
     def close(self) -> None:
         """See Source."""
+        self._closing = True  # the end of our own watches is no news
         self._reader.stop()
         self._reader.join()
 
@@ -127,6 +129,8 @@ class InotifySource:
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
         """Called by the reader: the folder is gone, or the reader closes."""
+        if self._closing:
+            return
         with self._lock:
             folder, _ = self._at.pop(wd, ("?", 0))
             if self._wds.get(folder) == wd:

@@ -44,7 +44,7 @@ ABSENT_S = 0.1
 """How often a root that is not there is looked for."""
 SAFETY_S = 600.0
 """How often everything is looked at although notices arrive: the user's own ignore file is not watched."""
-ROOT_S = 5.0
+ROOT_S = 2.0
 """How often the root itself is looked at: what is mounted over it sends no notice."""
 SPACING_S = 0.25
 """Least time between two looks at everything; ten times as long as the last one took, if that is more."""
