@@ -38,9 +38,7 @@ class Comments:
         self._ends: dict[int, tuple[int, bool]] = {}
         for ranges, is_lead in ((comments, False), (leads, True)):
             for start, end in ranges:
-                while end > start and source[end - 1] in _SPACE:
-                    end -= 1
-                self._ends[end] = (start, is_lead)
+                self._ends[self._before(end)] = (start, is_lead)
 
     def above(self, start: int) -> tuple[int, str]:
         """Where the definition at `start` begins, its leads included, and the comment's first sentence."""

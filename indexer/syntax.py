@@ -6,6 +6,8 @@ Py_BuildValue only knows since Python 3.14, and crashes before. The core is pinn
 
 Parsing and queries in tree-sitter do not recurse, so depth cannot overflow a stack; but an error node with
 100,000 children makes queries quadratic, hence the scan for depth before a parse and a clock on queries.
+A single step of error recovery can still be quadratic (50,000 open generics in Java or C#) and outlast any
+budget: whoever parses foreign files does so in a child that can be killed (indexer/pool.py).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ symbols.scm
   @scope            the type's name: inside a @container, or inside a definition that stands outside its type
                     (Go's receiver, C++ `A::f`). It goes into the qualified name, and the type becomes the
                     parent when it stands earlier in the file.
-  @access           words that set the visibility of what follows in the same class (C++ `private:`, Ruby): one of
+  @access           words that set the visibility of what follows in the same class (C++, Ruby): one of
                     exports.private_words hides it, any other shows it (Rust's `impl Trait for`).
   @exported         a name that is exported by a statement elsewhere (`export { a, b }`, `module.exports`).
 
