@@ -98,9 +98,17 @@ def _text(source: bytes, roots: Sequence[Item], top: _Top, budget: float, langua
 def _sound(
     item: Item, above: tuple[Item, ...], shown: set[int], writer: _Writer, language: Language
 ) -> Iterator[int]:
-    """Each shown item that parses when it stands alone in the items `above` it."""
+    """Each shown item that parses when it stands alone in the items `above`, with a plain head if need be."""
+    if item.index not in shown:
+        return
     chain = (*above, item)
-    if item.index in shown and parses(writer.text([], chain[:1], {i.index for i in chain}), language):
+    alone = {i.index for i in chain}
+    sound = parses(writer.text([], chain[:1], alone), language)
+    head = render.plain(item.symbol, render.styles()[language.name])
+    if not sound and head:
+        item.head = head
+        sound = parses(writer.text([], chain[:1], alone), language)
+    if sound:
         yield item.index
         for child in item.children:
             yield from _sound(child, chain, shown, writer, language)

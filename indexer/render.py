@@ -54,10 +54,10 @@ class Style(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Instead, where the source has no body either (`struct Unit;`)."""
     closes: str = "}"
     """What a body ends with in the source."""
-    bare_head: str = ""
-    """Regular expression that the head of a type or namespace must match; else `head_else` replaces it."""
-    head_else: str = ""
-    """Template of a type's head by its `{name}`."""
+    plain: Mapping[str, str] = {}
+    """Template of a type's head by its `{name}`, by kind: where its own cannot be used."""
+    heads_match: str = ""
+    """Regular expression that the head of a type or namespace must match; else it is written `plain`."""
     whole: Mapping[str, str] = {}
     """Template of the whole head by `{name}`, by kind."""
     type_open: str = ""
@@ -151,15 +151,19 @@ def head(symbol: Symbol, source: bytes, style: Style) -> str:
         start = max(0, text.find(symbol.name))
         start = max(start, text.find("(", start)) if symbol.kind in CALLABLES else start
         text = shorten(text, start, len(symbol.signature) >= _CUT)
-    if style.head_else and symbol.kind in HOLDERS:
-        fits = symbol.name in text and pattern(style.bare_head).search(text)
-        text = text if fits else style.head_else.replace("{name}", symbol.name)
+    if symbol.kind in HOLDERS and (symbol.name not in text or not pattern(style.heads_match).search(text)):
+        text = plain(symbol, style)
     text = style.starts.get(symbol.kind, "") + text if text else ""
     if style.decorator and text and span.start_byte < symbol.name_start:
         above = source[span.start_byte : symbol.name_start].decode("utf-8", "replace")
         lines = [m[0].strip() for m in pattern(style.decorator).finditer(above)]
         text = "\n".join((*lines, text))
     return text
+
+
+def plain(symbol: Symbol, style: Style) -> str:
+    """The shortest head of a type or namespace; empty when the language has none for its kind."""
+    return style.plain.get(symbol.kind, "").replace("{name}", symbol.name)
 
 
 def shorten(text: str, start: int, cut_off: bool) -> str:

@@ -493,6 +493,15 @@ def test_what_does_not_parse_is_left_out() -> None:
     assert found[0].text == "class A:\n    def a(self): ...\n    def c(self): ...\n    # 1 more\n"
 
 
+@pytest.mark.usefixtures("roomy")
+def test_a_type_whose_head_does_not_parse_keeps_its_members() -> None:
+    source = "namespace std VISIBLE(default)\n{\nclass A { public: int a; void f(); };\nvoid g();\n}\n"
+    text = of(source, "cpp")[0].text
+    assert sound(text, "cpp")
+    assert "class A {" in text
+    assert "void f();" in text
+
+
 @pytest.mark.parametrize("name", registry.all_names())
 @pytest.mark.parametrize(
     "source",
