@@ -1,8 +1,8 @@
 """A suffix array over contexts read backwards: where each place of a stream of ids stands in order.
 
 Sources: Manber & Myers, "Suffix arrays" (1990); prefix doubling over the tied groups only, after Larsson &
-Sadakane, "Faster suffix sorting" (2007). Here the first pass takes three ids at once, and a later one triples
-the depth where three ranks fit into 64 bits.
+Sadakane, "Faster suffix sorting" (2007). Here the first pass takes three ids at once, a later one triples the
+depth where three ranks fit into 64 bits, and all work in runs: less memory, and sorted within the cache.
 """
 
 from __future__ import annotations
@@ -14,64 +14,86 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.uint32]
 RUN = 1 << 18
-"""Places sorted at once, after the first pass."""
+"""Places handled at once, about; groups of equals are not torn apart."""
+_COARSE = 16
+"""Bits of an id by which the first pass is divided into runs."""
 
 
-def by_context(stream: Ids, top: int, longest: int) -> NDArray[np.int64]:
+def by_context(stream: Ids, top: int, longest: int) -> Ids:
     """All places of `stream`, ordered by the ids before each, nearest first, at least `longest` deep.
 
-    Ids above `top` count as equal, and as greater than all others. About 30 bytes of memory per place.
+    Ids above `top` count as equal, and as greater than all others. About 15 bytes of memory per place.
 
     A place's rank is the slot where its group of equals starts, so ranks stay true while groups are split;
     only places still tied are sorted again, by the ranks of the places 0, 1, 2, … depths before them.
     """
-    size, width = len(stream), (top + 1).bit_length()
+    width = (top + 1).bit_length()
     depth = min(3, 64 // width)
-    order, first = _by_ids(np.minimum(stream, np.uint32(top + 1)), width, depth)
-    width = size.bit_length()
+    order, first = _by_ids(stream, top, width, depth)
+    width = len(stream).bit_length()
     while depth < longest:
         steps = min(64 // width, -(-longest // depth))
-        rank_in, rank_of = _ranks(order, first)
-        tied = ~first
-        tied[:-1] |= tied[1:]
-        slots = np.flatnonzero(tied)
-        for run in _runs(slots, first):
-            places = order[run]
-            key = rank_in[run].astype(np.uint64)
+        rank = _ranks(order, first)
+        for start, end in _runs(first):
+            tied = ~first[start:end]
+            tied[:-1] |= tied[1:]
+            slots = start + np.flatnonzero(tied)
+            places = order[slots].astype(np.int64)
+            key = rank[places].astype(np.uint64)
             for step in range(1, steps):
                 key <<= np.uint64(width)
-                key |= rank_of[np.maximum(places - step * depth, 0)]
+                key |= rank[np.maximum(places - step * depth, 0)]
             again = np.argsort(key)
-            order[run] = places[again]
-            first[run] |= _starts(key[again])
+            order[slots] = places[again]
+            first[slots] |= _starts(key[again])
         depth *= steps
     return order
 
 
-def _by_ids(ids: Ids, width: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _by_ids(stream: Ids, top: int, width: int, depth: int) -> tuple[Ids, NDArray[np.bool_]]:
     """(places ordered by the `depth` ids before each, which of them start a group of equals)."""
-    key = np.full(len(ids), ids[0], np.uint64)
-    key[1:] = ids[:-1]
-    for back in range(2, depth + 1):
-        key <<= np.uint64(width)
-        key[back:] |= ids[:-back]
-    del ids
-    order = np.argsort(key)
-    first = np.ones(len(order), np.bool_)
-    for start in range(0, len(order) - 1, RUN):
-        first[start + 1 : start + RUN + 1] = _starts(key[order[start : start + RUN + 1]])[1:]
+    before = np.empty(len(stream), np.uint32)
+    before[0] = top + 1
+    np.minimum(stream[:-1], np.uint32(top + 1), out=before[1:])
+    order, first = np.empty(len(stream), np.uint32), np.empty(len(stream), np.bool_)
+    done = 0
+    for low, high in _ranges(before, max(width - _COARSE, 0)):
+        places = np.flatnonzero((before >= low) & (before < high))
+        key = before[places].astype(np.uint64)
+        for back in range(1, depth):
+            key <<= np.uint64(width)
+            key |= before[np.maximum(places - back, 0)]
+        again = np.argsort(key)
+        order[done : done + len(places)] = places[again]
+        first[done : done + len(places)] = _starts(key[again])
+        done += len(places)
     return order, first
 
 
-def _runs(slots: NDArray[np.int64], first: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
-    """`slots` in runs of about RUN (less memory, and sorted within the cache), no group torn apart."""
-    start = 0
-    while start < len(slots):
+def _ranges(ids: Ids, shift: int) -> Iterator[tuple[int, int]]:
+    """Ranges of ids, end exclusive, that occur 4 × RUN times at most, unless a single one does so."""
+    counts = np.zeros((1 << _COARSE) + 1, np.int64)
+    for start in range(0, len(ids), RUN):
+        counts += np.bincount(ids[start : start + RUN] >> shift, minlength=len(counts))
+    low = total = 0
+    for coarse in np.flatnonzero(counts).tolist():
+        count = int(counts[coarse])
+        if total and total + count > 4 * RUN:
+            yield low << shift, coarse << shift
+            low, total = coarse, 0
+        total += count
+    yield low << shift, len(counts) << shift
+
+
+def _runs(first: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """(start, end) of runs of slots, each of whole groups."""
+    start, size = 0, len(first)
+    while start < size:
         end = start + RUN
-        while end < len(slots) and not first[slots[end]]:
-            end += np.argmax(first[slots[end : end + RUN]]) or RUN
-        yield slots[start:end]
-        start = int(end)
+        while end < size and not first[end]:
+            end += int(np.argmax(first[end : end + RUN])) or RUN
+        yield start, min(end, size)
+        start = end
 
 
 def _starts(ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -80,12 +102,15 @@ def _starts(ordered: NDArray[np.uint64]) -> NDArray[np.bool_]:
     return first
 
 
-def _ranks(order: NDArray[np.int64], first: NDArray[np.bool_]) -> tuple[Ids, Ids]:
-    """(rank by slot, rank by place)."""
-    by_slot = np.zeros(len(order), np.uint32)
-    starts = np.flatnonzero(first)
-    by_slot[starts] = starts
-    np.maximum.accumulate(by_slot, out=by_slot)
-    by_place = np.empty(len(order), np.uint32)
-    by_place[order] = by_slot
-    return by_slot, by_place
+def _ranks(order: Ids, first: NDArray[np.bool_]) -> Ids:
+    """Rank by place."""
+    ranks, last = np.empty(len(order), np.uint32), 0
+    for start in range(0, len(order), RUN):
+        block = first[start : start + RUN]
+        slots = np.arange(start, start + len(block), dtype=np.uint32)
+        slots[~block] = 0
+        slots[0] = slots[0] or last
+        np.maximum.accumulate(slots, out=slots)
+        last = int(slots[-1])
+        ranks[order[start : start + RUN]] = slots
+    return ranks

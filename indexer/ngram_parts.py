@@ -20,8 +20,8 @@ from indexer.ngram_segments import Entry, Listed, Manifest, Segment
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest"
-LARGEST = 3_000_000
-"""Ids of a segment, about; building one takes about 30 bytes of memory per id."""
+LARGEST = 6_000_000
+"""Ids of a segment, about; building one takes about 25 bytes of memory per id."""
 
 File = tuple[str, Ids, bytes, int]
 """(path, ids, digest, changed_ns)"""
@@ -138,8 +138,8 @@ class Parts:
         self._clean()
 
     def _write(self, files: Sequence[File]) -> Part:
-        pieces, entries = segments.build(files)
         name = f"{secrets.token_hex(8)}.seg"
+        pieces, entries = segments.build(files)
         segments.write(self._path / name, pieces)
         live = sum(entry.length for entry in entries)
         return Part(name, sum(map(len, pieces)), {entry.start: entry for entry in entries}, live=live)

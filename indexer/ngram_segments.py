@@ -25,14 +25,14 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from indexer.errors import IndexDamaged
-from indexer.ngram_order import Ids, by_context
+from indexer.ngram_order import RUN, Ids, by_context
 
 FORMAT = 1
 LONGEST = 16
@@ -169,7 +169,7 @@ def _header(data: mmap.mmap, name: str) -> Header:
     return header
 
 
-def build(files: Sequence[tuple[str, Ids, bytes, int]]) -> tuple[list[bytes], list[Entry]]:
+def build(files: Sequence[tuple[str, Ids, bytes, int]]) -> tuple[list[memoryview], list[Entry]]:
     """(content in pieces, file table) of a segment of (path, ids below SEPARATOR, digest, changed_ns)."""
     gap = np.array([SEPARATOR], np.uint32)
     parts, entries, start = [np.full(LONGEST, SEPARATOR, np.uint32)], [], LONGEST
@@ -178,34 +178,42 @@ def build(files: Sequence[tuple[str, Ids, bytes, int]]) -> tuple[list[bytes], li
         parts += (ids, gap)
         start += len(ids) + 1
     stream = np.concatenate(parts)
+    del parts
     top = max((int(ids.max()) for _, ids, _, _ in files if len(ids)), default=0)
-    narrow = stream.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)[:, :WIDTH].reshape(-1)[::-1]
-    padding = bytes(_padded(narrow.nbytes) - narrow.nbytes)
     places = _ordered(stream, top)
-    wide = stream.astype(np.uint64)
-    every = places[::PIVOT]
-    pivots = (
-        wide[every - 1] << np.uint64(40) | wide[every - 2] << np.uint64(16) | wide[every - 3] >> np.uint64(8)
-    )
-    offsets = HEADER + pivots.nbytes + (len(stream) - places) * WIDTH
+    pivots = _firsts(stream, places[::PIVOT])
+    narrow = stream.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4)[::-1, WIDTH - 1 :: -1].reshape(-1)
+    padding = bytes(_padded(narrow.nbytes) - narrow.nbytes)
+    offsets = np.uint32(HEADER + pivots.nbytes + len(stream) * WIDTH) - places * np.uint32(WIDTH)
+    header = Header(len(stream), len(places), 0, top, 0)
     table = msgspec.msgpack.encode(entries)
-    body = [pivots.astype("<u8").tobytes(), narrow.tobytes(), padding, offsets.astype("<u4").tobytes(), table]
+    body = [*map(_bytes, (pivots.astype("<u8", copy=False), narrow)), memoryview(padding)]
+    body += [_bytes(offsets.astype("<u4", copy=False)), memoryview(table)]
     crc = 0
     for piece in body:
         crc = zlib.crc32(piece, crc)
-    head = _HEAD.pack(_MAGIC, FORMAT, *Header(len(stream), len(offsets), len(table), top, crc))
-    head = head.ljust(HEADER - 4, b"\0")
-    return [head, _CRC.pack(zlib.crc32(head)), *body], entries
+    head = _HEAD.pack(_MAGIC, FORMAT, *header._replace(table=len(table), crc=crc)).ljust(HEADER - 4, b"\0")
+    return [memoryview(head + _CRC.pack(zlib.crc32(head))), *body], entries
 
 
-def _ordered(stream: Ids, top: int) -> NDArray[np.int64]:
+def _bytes(numbers: NDArray[Any]) -> memoryview:
+    return memoryview(numbers.view(np.uint8))
+
+
+def _firsts(stream: Ids, places: Ids) -> NDArray[np.uint64]:
+    """The first 8 bytes of each place's context, as a number."""
+    near, next_, far = (stream[places - np.uint32(back)].astype(np.uint64) for back in (1, 2, 3))
+    return near << np.uint64(40) | next_ << np.uint64(16) | far >> np.uint64(8)
+
+
+def _ordered(stream: Ids, top: int) -> Ids:
     """Places with two tokens of their file before them, ordered by LONGEST tokens read backwards."""
     gap = stream == SEPARATOR
     wanted = ~gap
     for back in range(1, SHORTEST + 1):
         wanted[back:] &= ~gap[:-back]
     order = by_context(stream, top, LONGEST)
-    return order[wanted[order]]
+    return np.concatenate([run[wanted[run]] for run in np.array_split(order, len(order) // RUN + 1)])
 
 
 def manifest_bytes(manifest: Manifest) -> list[bytes]:
@@ -236,7 +244,7 @@ def read_manifest(path: Path) -> Manifest | None:
     return manifest
 
 
-def write(path: Path, pieces: Sequence[bytes]) -> None:
+def write(path: Path, pieces: Sequence[bytes | memoryview]) -> None:
     """Write so that a crash leaves the old file or the new one, never a part of it. Raises OSError."""
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:

@@ -12,6 +12,8 @@ from indexer.ngram_segments import HEADER, LONGEST, PIVOT, SEPARATOR, WIDTH, Seg
 
 DEAD_RUN = 128
 """Dead places passed over in search of a live neighbour."""
+SPARSE = 64
+"""Every so many pivots, one is kept as a number of Python's own: faster to search."""
 _SPAN = LONGEST * WIDTH
 _CONTEXT = struct.Struct(f"{_SPAN}s")
 _GAP = SEPARATOR.to_bytes(WIDTH, "little")
@@ -31,8 +33,12 @@ class SegmentView:
         self._context: Callable[[int], tuple[bytes]] = partial(_CONTEXT.unpack_from, self._data)
         self._pivots = segment.pivots()
         self._blocks = len(self._pivots)
+        self._sparse = list(self._pivots[::SPARSE])
         self._from: list[int] = []
         self._to: list[int] = []
+
+    def __len__(self) -> int:
+        return self._size
 
     def without(self, dead: list[tuple[int, int]]) -> SegmentView:
         """The same segment with other dead ranges."""
@@ -41,12 +47,12 @@ class SegmentView:
         view._to = [self._segment.offset(start) for start, _ in reversed(dead)]
         return view
 
-    def _find(self, key: bytes) -> int:
-        """The first slot whose context is not below `key`."""
-        pivots, number = self._pivots, int.from_bytes(key[:8].ljust(8, b"\0"), "big")
-        low = high = bisect_left(pivots, number)
-        if low < self._blocks and pivots[low] == number:
-            high = bisect_right(pivots, number, low)
+    def _find(self, key: bytes, head: int) -> int:
+        """The first slot whose context is not below `key`, of which `head` is the start."""
+        pivots, sparse = self._pivots, bisect_left(self._sparse, head) * SPARSE
+        low = high = bisect_left(pivots, head, max(sparse - SPARSE, 0), min(sparse, self._blocks))
+        if low < self._blocks and pivots[low] == head:
+            high = bisect_right(pivots, head, low)
         low, high = max((low - 1) * PIVOT + 1, 0), min(high * PIVOT, self._size)
         return bisect_left(self._offsets, (key,), low, high, key=self._context)
 
@@ -55,9 +61,9 @@ class SegmentView:
         i = bisect_left(self._from, offset)
         return i == 0 or offset > self._to[i - 1]
 
-    def longest(self, key: bytes, number: int) -> tuple[int, int]:
-        """(common ids, slot) of the live place whose context fits `key` (as a number: `number`) best."""
-        slot = self._find(key)
+    def longest(self, key: bytes, number: int, head: int) -> tuple[int, int]:
+        """(common ids, slot) of the live place whose context fits `key` best. `number`, `head`: key's own."""
+        slot = self._find(key, head)
         left, right = (self._alive(slot - 1, -1), self._alive(slot, 1)) if self._from else (slot - 1, slot)
         size = len(key)
         least, near = 1 << 8 * size, -1
@@ -88,9 +94,10 @@ class SegmentView:
         data, offsets = self._data, self._offsets
         low, high = near, near + 1  # most long matches stand alone
         if near and self._context(offsets[near - 1])[0].startswith(prefix):
-            low = self._find(prefix)
+            low = self._find(prefix, first_number(prefix))
         if high < self._size and self._context(offsets[high])[0].startswith(prefix):
-            high = self._find(prefix + _ABOVE)
+            above = prefix + _ABOVE
+            high = self._find(above, first_number(above))
         slots: Sequence[int] = range(low, high, -(-(high - low) // room) or 1)
         if self._from:
             slots = [slot for slot in slots if self._live(slot)] or [near]
@@ -101,6 +108,11 @@ class SegmentView:
                 behind = _cut(behind)
             if behind and len(behind) % WIDTH == 0:
                 samples.append(behind)
+
+
+def first_number(key: bytes) -> int:
+    """The first 8 bytes as a number, as pivots are; a shorter key comes before all that it begins."""
+    return int.from_bytes(key[:8].ljust(8, b"\0"), "big")
 
 
 def _cut(behind: bytes) -> bytes:

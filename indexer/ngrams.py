@@ -20,14 +20,14 @@ from pathlib import Path
 from indexer.errors import IndexDamaged
 from indexer.ngram_parts import MANIFEST
 from indexer.ngram_segments import LONGEST, SHORTEST, WIDTH, Segment, read_manifest
-from indexer.ngram_view import SegmentView
+from indexer.ngram_view import SegmentView, first_number
 from indexer.ngram_writer import NgramFigures, NgramWriter
 from indexer.records import Record
 
 __all__ = ["Match", "NgramFigures", "NgramReader", "NgramWriter"]
 
 POLL_S = 0.05
-SAMPLE = 16
+SAMPLE = 12
 """Occurrences looked at per lookup; spread evenly when there are more."""
 BRANCHES = 3
 """Continuations returned by default; each starts with another id."""
@@ -37,7 +37,7 @@ class Match(Record, frozen=True):
     """What follows a context. `length` of its last ids were found `seen` times (among those sampled).
 
     Each continuation starts with another id, the most frequent first, and is the most frequent path from
-    there while more than half of the occurrences of that first id agree; its count: how many agree to the end.
+    there while more than half of that first id's occurrences agree; its count: how many agree to the end.
     """
 
     length: int = 0
@@ -105,9 +105,10 @@ class NgramReader:
             return NOTHING
 
     def _match(self, key: bytes, size: int, most: int) -> Match:
-        length, found, number = SHORTEST, [], int.from_bytes(key, "big")
+        length, found = SHORTEST, []
+        number, head = int.from_bytes(key, "big"), first_number(key)
         for view in self._views:
-            common, near = view.longest(key, number)
+            common, near = view.longest(key, number, head)
             if common > length:
                 length, found = common, [(view, near)]
             elif common == length:
@@ -140,7 +141,7 @@ def _load(path: Path, vocabulary: str, known: dict[str, SegmentView], sample: in
                 missing = missing or not os.path.lexists(path / listed.name)
         if not missing:
             break
-    return tuple(views)
+    return tuple(sorted(views, key=len, reverse=True))  # a short match has samples enough in the largest
 
 
 def _key(last_ids: list[int] | bytes) -> bytes:
