@@ -40,7 +40,7 @@ OVERRIDES: tuple[str, ...] = (
     "gc.auto=0",
 )
 KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 _LIST = ("--literal-pathspecs", "ls-files", "-t", "-s", "-c", "-o", "-z", "--exclude-standard")
 _ARGUMENTS = 60_000
 """Bytes of paths given to one call; systems allow more."""

@@ -64,8 +64,12 @@ class Sieve:
             elif kind == "special":
                 present.add(path)
                 self._listed.add(path)
+            else:
+                self._refused.discard(path)
             if path in self.folders:
                 emptied.add(path)
+        if folders:  # other rules may have come with them
+            self._refused = {p for p in self._refused if folders.isdisjoint(above(p))}
         chosen = self._choose(unknown - self._refused, folders)
         below = self._below(emptied) - chosen
         gone |= {p for p in below if self._kind(p) in ("", "folder")}
@@ -90,10 +94,12 @@ class Sieve:
         """Of paths never seen, and of everything below folders, what counts and is there."""
         if not unknown and not folders:
             return set()
+        before = {p: self._stamp(p) for p in unknown}
         selected = self._rules.select(sorted(unknown | folders))
         if len(self._refused) > _REMEMBERED:
             self._refused.clear()
-        self._refused |= unknown - selected
+        # A file that came and went while git was asked was not refused.
+        self._refused |= {p for p in unknown - selected if before[p] and before[p] == self._stamp(p)}
         chosen = {p for p in selected if self._kind(p) not in ("", "folder")}
         self._listed |= chosen
         for path in chosen:
@@ -130,6 +136,13 @@ class Sieve:
         if stat.S_ISDIR(mode):
             return "folder"
         return "file" if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else "special"
+
+    def _stamp(self, path: str) -> tuple[int, int] | None:
+        try:
+            found = os.lstat(f"{self._root}/{path}")
+        except (OSError, ValueError):
+            return None
+        return found.st_ino, found.st_ctime_ns
 
     def _note_folders(self, path: str) -> None:
         for folder in above(path):

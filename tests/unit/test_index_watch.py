@@ -474,5 +474,13 @@ def test_sieve_tells_what_is_gone_from_what_is_not(root: Path) -> None:
         *((f"d2/e/f{n}.py", True) for n in (2, 7, 12, 17)),
     }  # fmt: skip
     assert sieve.changes(["d1/e/f1.py", "d2"]) == []
+    (root / "x.log").unlink()
+    assert [c.gone for c in sieve.changes(["x.log"])] == []
+    repos.fill(root, "odd/a.py")
+    repos.rules(root, "a.py", name="odd/.gitignore")
+    assert [c.path for c in sieve.changes(["odd/a.py"])] == []
+    shutil.rmtree(root / "odd")
+    repos.fill(root, "odd/a.py")
+    assert [c.path for c in sieve.changes(["odd", "odd/a.py"])] == ["odd/a.py"]
     assert sorted(sieve.open_folders([""]))[:3] == ["", "d0", "d0/e"]
     assert "build" not in set(sieve.open_folders([""]))
