@@ -15,6 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import psutil
+
 from indexer import make
 from indexer.frames import Batch, FromChild, Made, Ready, Setup, Source, Task, pack
 
@@ -25,6 +27,8 @@ _START_S = 30.0
 _MAX_QUICK_DEATHS = 3
 _BATCH = 8
 _LOOK_S = 0.1
+_PATIENCE = 20.0
+"""So many times its time, and a child is given up whatever the reason."""
 
 
 class Pool:
@@ -116,7 +120,7 @@ class Pool:
         while not self._closing.wait(_LOOK_S):
             now = time.monotonic()
             for hand in self.hands:
-                if hand.deadline and now > hand.deadline:
+                if hand.deadline and now > hand.deadline and hand.overdue(self.hard_s, now):
                     hand.slow = True
                     hand.kill()
 
@@ -131,6 +135,23 @@ class _Hand:
         self.slow = False
         self.thread = threading.Thread(target=self._live, daemon=True, name=f"hand-{number}")
         self._quick = 0
+        self._began = 0.0
+        self._cpu = 0.0
+
+    def overdue(self, hard_s: float, now: float) -> bool:
+        """Whether the time was the child's own. A busy machine gives it no turn, but more time."""
+        if now - self._began > _PATIENCE * hard_s:
+            return True
+        cpu = _cpu_of(self.process)
+        if cpu - self._cpu >= 0.5 * hard_s or cpu < 0:
+            return True
+        self.deadline = now + hard_s
+        return False
+
+    def expect(self, seconds: float) -> None:
+        """The child has `seconds` from now."""
+        self._began = time.monotonic()
+        self.deadline = self._began + seconds
 
     def kill(self) -> None:
         """End the child at once."""
@@ -175,7 +196,7 @@ class _Hand:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.deadline = time.monotonic() + _START_S
+        self.expect(_START_S)
         self._write(pack(self.pool.setup))
         source: Source[FromChild] = Source(self.process.stdout, FromChild)
         ready = source.read()
@@ -183,7 +204,7 @@ class _Hand:
             self.kill()
             self._reap()
             return None
-        self.pool.note = ready.note
+        self.pool.note, self._cpu = ready.note, _cpu_of(self.process)
         return source
 
     def _exchange(self, source: Source[FromChild], ahead: deque[Task]) -> None:
@@ -199,11 +220,12 @@ class _Hand:
                     return
                 ahead.extend(unsent)
                 continue
-            self.deadline = time.monotonic() + self.pool.hard_s
+            self.expect(self.pool.hard_s)
             made = source.read()
             if not isinstance(made, Made):
                 return
             ahead.popleft()
+            self._cpu += made.cpu_s
             self.pool.finish(made)
             unsent = self.pool.take(wait=False) if len(ahead) < _AHEAD else []
             ahead.extend(unsent)
@@ -222,3 +244,12 @@ class _Hand:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def _cpu_of(process: subprocess.Popen[bytes] | None) -> float:
+    """CPU seconds of a child so far; -1 when it is gone."""
+    try:
+        times = psutil.Process(process.pid).cpu_times() if process else None
+        return times.user + times.system if times else -1.0
+    except psutil.Error:
+        return -1.0

@@ -205,4 +205,4 @@ def _with_vocabulary(plan: Plan, vocabulary: str) -> Plan:
 
 def _cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
-    return 1 if cores == 1 else max(2, min(4, cores // 2))
+    return max(1, min(3, cores // 2))
