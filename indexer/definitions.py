@@ -79,7 +79,9 @@ class Definitions:
     def _add(
         self, item: Definition, name_at: Range, *, parent: int, scope: str, start: int, doc: str, listed: bool
     ) -> None:
-        name = self._text(name_at).strip("\"'`")[:MAX_NAME]
+        while name_at[1] - name_at[0] > 1 and self._source[name_at[0]] in b"\"'`":
+            name_at = (name_at[0] + 1, name_at[1] - 1)
+        name = self._text(name_at)[:MAX_NAME]
         above = self.symbols[parent] if parent >= 0 else None
         kind = self._kind(item, name, above, scope)
         if not name or (kind in _VALUES and (parent, name) in self._values):
@@ -91,13 +93,6 @@ class Definitions:
         words: list[str] = _WORD.findall(self._before(item, name_at[0])) if self._needs_words else []
         marked = self._open_file or listed or _any(self._facts.exports.public_words, words)
         front = ".".join(filter(None, (above.qualified if above is not None else "", scope)))
-        newlines, end = self._newlines, self._end(item.end)
-        span = Span(
-            start_byte=start,
-            end_byte=end,
-            start_line=bisect_left(newlines, start),
-            end_line=bisect_left(newlines, max(start, end - 1)) + 1,
-        )
         self._by_name.setdefault(name, len(self.symbols))
         self.ranges.append((start if item.first else item.node_start, item.node_end))
         self.symbols.append(
@@ -105,7 +100,7 @@ class Definitions:
                 kind=kind,
                 name=name,
                 qualified=(f"{front}.{name}" if front else name).replace("::", "."),
-                span=span,
+                span=self._span(start, item.end),
                 name_start=name_at[0],
                 name_end=name_at[1],
                 parent=parent,
@@ -133,13 +128,18 @@ class Definitions:
             return "field" if member else kind
         return kind
 
-    def _end(self, end: int) -> int:
-        """The end without the comments there."""
+    def _span(self, start: int, end: int) -> Span:
+        """From `start` to `end`, without the comments at the end where those do not belong to it."""
         while (begin := self._tails.get(end)) is not None:
             end = begin
             while end and self._source[end - 1] in b" \t\r\n\f\\":
                 end -= 1
-        return end
+        return Span(
+            start_byte=start,
+            end_byte=end,
+            start_line=bisect_left(self._newlines, start),
+            end_line=bisect_left(self._newlines, max(start, end - 1)) + 1,
+        )
 
     def _scope(self, item: Definition) -> str:
         if item.scope is None:

@@ -19,6 +19,9 @@ _LINK = re.compile(r"\{@\w+\s+([^}]*)\}")
 _EDGE = re.compile(
     r"^\s*(?:/\*+!?|\*+/|\*|//+!?|#+!?|--+(?:\[=*\[)?|;+|\(\*|<!--)?<?[ \t]?|\s*(?:\*+/|\]=*\]|-->)\s*$"
 )
+_DIRECTIVE = re.compile(
+    r"^(?:go:|nolint|eslint|tslint|noqa|pylint|mypy|ts-|@ts-|prettier-|clang-format|NOLINT)"
+)
 _RULE = re.compile(r"^[\W_]*$")
 _SECTION = re.compile(r"^[@\\]\w|^:\w+|^(?:Args|Parameters|Returns|Example)s?:\s*$")
 
@@ -87,6 +90,8 @@ def first_sentence(rows: Sequence[str]) -> str:
     for row in rows:
         text = _TAG.sub("", row).strip() if "<" in row else row.strip()
         text = _LINK.sub(r"\1", text) if "{@" in text else text
+        if _DIRECTIVE.match(text):
+            continue
         if not text or _RULE.match(text) or _SECTION.match(text):
             if kept:
                 break

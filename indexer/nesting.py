@@ -82,7 +82,7 @@ def nest(source: bytes, spans: Mapping[str, Sequence[Range]]) -> list[Definition
         while stack and stack[-1].end <= start:
             stack.pop()
         if tag in _AREAS:
-            area = _enter(stack[-1] if stack else None, tag, start, -negative_end)
+            area = _enter(source, stack[-1] if stack else None, tag, (start, -negative_end))
             if tag == _DEFINITION:
                 area.definition = _define(area, stack, _KINDS[kind])
                 area.number = len(found)
@@ -104,12 +104,15 @@ def _events(spans: Mapping[str, Sequence[Range]]) -> list[tuple[int, int, int, i
     return events
 
 
-def _enter(outer: _Area | None, tag: int, start: int, end: int) -> _Area:
-    area = _Area(tag, start, end)
+def _enter(source: bytes, outer: _Area | None, tag: int, at: Range) -> _Area:
+    start = at[0]
+    area = _Area(tag, *at)
     if outer is None or outer.tag > _PLAIN:
         return area
     if outer.inner < 0:
         outer.inner = start
+    if source[outer.start : outer.inner].rstrip().endswith(b"("):
+        return area
     area.first = outer.first and outer.inner == start
     area.outside = outer.outside
     area.prefix = outer.prefix

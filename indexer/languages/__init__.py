@@ -4,6 +4,7 @@
     languages/<name>/symbols.scm      definitions
     languages/<name>/references.scm   uses of names
     languages/<name>/imports.scm      what a file takes from elsewhere
+    languages/<name>/outline.toml     how an outline is written (fields: indexer/render.py)
 
 The three query files are joined into one tree-sitter query which runs once per file; only the capture names
 carry meaning. Names that begin with `_` are ignored (use them in predicates). Keep patterns local (a node
@@ -21,7 +22,8 @@ symbols.scm
   @wrap             a node around one or more definitions that belongs to their text: `export …`,
                     `template <…>`, the `const` before declarators, the `type` before a Go spec. The span of
                     each direct definition becomes the wrap's; the text from its start to its first
-                    definition is put before each signature. Wraps may nest.
+                    definition is put before each signature. Wraps may nest. A wrap whose text before its
+                    first definition ends with "(" is a group and takes no part (Go's `const (`).
   @wrap.plain       the same, but that text stays out of the signature (Python's decorated_definition).
   @lead             a decorator, attribute or annotation: left out of signatures; when it stands right before
                     a definition (Rust's attribute_item), it belongs to the definition's span.

@@ -101,8 +101,6 @@ class Facts(Table, frozen=True):
     symbols: Symbols = Symbols()
     exports: Exports = Exports()
     imports: Imports = Imports()
-    outline: Mapping[str, str | bool | tuple[str, ...]] = {}
-    """Facts of indexer/outline.py."""
     more_queries: tuple[str, ...] = ()
     """Names of further query files of the folder."""
     variants: tuple[Mapping[str, str | tuple[str, ...]], ...] = ()

@@ -20,9 +20,8 @@
 (type_spec type: (struct_type (field_declaration_list
   (field_declaration name: (field_identifier) @name) @definition.field)))
 
-(source_file (const_declaration
-  (const_spec name: (identifier) @name value: (_)? @value) @definition.constant))
-(source_file (var_declaration
-  (var_spec name: (identifier) @name value: (_)? @value) @definition.variable))
-(source_file (var_declaration (var_spec_list
-  (var_spec name: (identifier) @name value: (_)? @value) @definition.variable)))
+(source_file (const_declaration (const_spec (identifier) @name) @definition.constant))
+(source_file (var_declaration (var_spec name: (identifier) @name) @definition.variable))
+(source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @definition.variable)))
+(const_spec value: (_) @value)
+(var_spec value: (_) @value)

@@ -54,9 +54,13 @@
 (export_statement declaration: (variable_declaration
   (variable_declarator name: (identifier) @name value: (_)? @value) @definition.variable))
 (ambient_declaration (lexical_declaration (variable_declarator name: (identifier) @name) @definition.variable))
+(ambient_declaration (lexical_declaration kind: "const"
+  (variable_declarator name: (identifier) @name) @definition.constant))
 (ambient_declaration (variable_declaration (variable_declarator name: (identifier) @name) @definition.variable))
 (internal_module body: (statement_block
   (lexical_declaration (variable_declarator name: (identifier) @name value: (_)? @value) @definition.variable)))
+(internal_module body: (statement_block (lexical_declaration kind: "const"
+  (variable_declarator name: (identifier) @name) @definition.constant)))
 
 (program (lexical_declaration (variable_declarator name: (identifier) @name
   value: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @definition.function))
