@@ -23,6 +23,7 @@ from daemon.doors.status import Facts, status_body
 from daemon.engine.client import EngineClient, EngineModel
 from daemon.engine.late import LateEngine
 from daemon.errors import LifecycleError, ModelError
+from daemon.indexing import IndexingClient
 from daemon.instance import Hello, Holder, Lock
 from daemon.models import catalogue
 from daemon.observe.metrics import Metrics
@@ -82,6 +83,8 @@ class _Life:
         self._end = asyncio.Event()
         self._addresses: tuple[str, ...] = ()
         self._pipeline = Pipeline(self._engine, settings, self._metrics)
+        self._indexing = IndexingClient(settings)
+        self._pipeline.working = self._indexing.working
         self._house = House(
             pipeline=self._pipeline,
             settings=settings,
@@ -109,12 +112,15 @@ class _Life:
         self._listen_to_signals()
         loading = asyncio.create_task(self._load(), name="load")
         loading.add_done_callback(self._loaded)
+        self._indexing.start()
         await self._end.wait()
         _log.info("ending")
         loading.cancel()
         try:
             async with asyncio.timeout(_CLOSE_S):
-                await asyncio.gather(doors.close(), self._pipeline.close(), self._engine.close())
+                await asyncio.gather(
+                    doors.close(), self._pipeline.close(), self._engine.close(), self._indexing.close()
+                )
         except TimeoutError:
             _log.warning("ended without waiting for everything")
         return 0
@@ -146,6 +152,7 @@ class _Life:
         await client.start()
         await client.ready.wait()
         await self._pipeline.prepare()
+        self._indexing.vocabulary(client.vocabulary[0])
 
     def _loaded(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -166,6 +173,7 @@ class _Life:
                 planning_note=self._pipeline.note,
                 metrics=self._metrics.snapshot(),
                 notes=self._notes,
+                index=self._indexing.facts(),
             )
         )
 

@@ -43,6 +43,8 @@ class Pipeline:
         self._idle: asyncio.Task[None] | None = None
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
+        self.working: Callable[[], None] = lambda: None
+        """Called when a completion begins and when it ends."""
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request; cancelling the awaiting task cancels the engine's work.
@@ -51,6 +53,7 @@ class Pipeline:
         Raises Loading while no model is ready, NotSupported when the request fits no window.
         """
         layout = self._planner()
+        self.working()
         self._stop_idle()
         prompt, anchor = layout.plan(request)
         job = self._job(request, prompt)
@@ -66,6 +69,7 @@ class Pipeline:
                     elif (text := emitter.feed(event)) and on_text is not None:
                         await on_text(text)
         finally:
+            self.working()
             if self._jobs.get(request.client) == job.id:
                 del self._jobs[request.client]
         completion = emitter.finish(generation, prompt.segments, prompt.reason)

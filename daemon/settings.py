@@ -83,6 +83,32 @@ class Complete(Section, frozen=True):
     top_p: float = 0.9
 
 
+class Index(Section, frozen=True):
+    """The repository index."""
+
+    on: bool = True
+    """False: nothing is read and no process runs."""
+    roots: tuple[str, ...] = ()
+    """Folders to index, beside those registered with `foretype index add`."""
+    workers: int = 0
+    """Parsing processes; 0: from the number of cores."""
+    max_file_kb: int = 1024
+    max_line: int = 20_000
+    """Files that are larger, or hold a longer line (bytes), are skipped."""
+    max_files: int = 200_000
+    """Of one root."""
+    budget_ms: int = 2000
+    """Wall clock of one file's parse."""
+    ngram_mb: int = 64
+    """Largest n-gram file of one root; 0: none."""
+    battery: Literal["defer", "run"] = "defer"
+    """What a first walk does on battery; changes are always taken in."""
+    busy_share: float = 0.25
+    """Most of one core that indexing uses while completions run."""
+    poll_s: float = 30.0
+    """Period of the scan where the system cannot watch a folder."""
+
+
 class Logs(Section, frozen=True):
     """Logs never contain source text."""
 
@@ -98,6 +124,7 @@ class Settings(Section, frozen=True):
     engine: Engine = Engine()
     context: Context = Context()
     complete: Complete = Complete()
+    index: Index = Index()
     logs: Logs = Logs()
 
 
@@ -175,6 +202,14 @@ def _check(settings: Settings, where: str) -> None:
         "context.prefix_tokens": (settings.context.prefix_tokens, 16, 65536),
         "complete.max_tokens": (settings.complete.max_tokens, 1, 4096),
         "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
+        "index.workers": (settings.index.workers, 0, 64),
+        "index.max_file_kb": (settings.index.max_file_kb, 1, 65_536),
+        "index.max_line": (settings.index.max_line, 100, 1 << 30),
+        "index.max_files": (settings.index.max_files, 1, 10_000_000),
+        "index.budget_ms": (settings.index.budget_ms, 10, 600_000),
+        "index.ngram_mb": (settings.index.ngram_mb, 0, 4096),
+        "index.busy_share": (settings.index.busy_share, 0.01, 64.0),
+        "index.poll_s": (settings.index.poll_s, 0.1, 86_400.0),
     }
     for key, (value, low, high) in ranges.items():
         if not low <= value <= high:

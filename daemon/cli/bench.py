@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead`: measurements on this machine."""
+"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline`: measurements here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from daemon.bench import cancelling, exactness, keystrokes, overhead, quality, realtime
+from daemon import indexing
+from daemon.bench import cancelling, exactness, index, keystrokes, outline, overhead, quality, realtime
 from daemon.bench.outcome import Outcome
 from daemon.errors import BadRequest
 
@@ -40,6 +41,7 @@ def register(subparsers: Any) -> None:
         "--idle", type=_positive, default=10, metavar="S", help="seconds of silence (default: 10)"
     )
     parser.set_defaults(run=_run_overhead)
+    _index(kinds)
 
 
 def _add(kinds: Any, name: str, words: str, limit: int) -> argparse.ArgumentParser:
@@ -109,6 +111,37 @@ def _quality(kinds: Any) -> None:
     parser.add_argument("--variants", default=known, metavar="A,B", help=f"which prompts (default: {known})")
     parser.add_argument("--fresh", action="store_true", help="ignore the results of earlier runs")
     parser.set_defaults(run=_run_quality)
+
+
+def _index(kinds: Any) -> None:
+    words = "lines per second, memory, size, restart, change → searchable, queries"
+    parser = _add(kinds, "index", words, 300)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--root", type=Path, metavar="DIR", help="a copy of this folder")
+    what.add_argument("--generate", type=_positive, metavar="LINES", help="a generated repository")
+    parser.set_defaults(run=_run_index)
+    other = _add(kinds, "outline", "tokens that summaries save, and whether they parse", 200)
+    other.add_argument("--root", type=Path, metavar="DIR", help="default: the standard library")
+    other.set_defaults(run=_run_outline)
+    for made in (parser, other):
+        words = "an exported vocabulary (default: that of the model used last)"
+        made.add_argument("--vocabulary", type=Path, metavar="FILE", help=words)
+
+
+def _run_index(arguments: argparse.Namespace) -> int:
+    a = arguments
+    target = index.Target(a.root, a.generate or 0, a.seed, a.limit, _vocabulary(a))
+    return _show(a, lambda report: index.run(target, report))
+
+
+def _run_outline(arguments: argparse.Namespace) -> int:
+    a = arguments
+    return _show(a, lambda report: outline.run(a.root, a.limit, _vocabulary(a), report))
+
+
+def _vocabulary(arguments: argparse.Namespace) -> str:
+    given: Path | None = arguments.vocabulary
+    return str(given.absolute()) if given else indexing.newest_vocabulary()
 
 
 def _run_typing(arguments: argparse.Namespace) -> int:

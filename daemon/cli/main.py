@@ -20,6 +20,7 @@ COMMANDS = {
     "logs": "daemon.cli.life",
     "complete": "daemon.cli.complete",
     "models": "daemon.cli.models",
+    "index": "daemon.cli.index",
     "doctor": "daemon.cli.doctor",
     "bench": "daemon.cli.bench",
 }
@@ -30,6 +31,7 @@ examples:
   foretype up                                start the daemon (or find the running one)
   foretype complete src/orders.py:10:5       ghost text at line 10, column 5
   foretype status                            model, device and why, cache reuse, refusals
+  foretype index add ~/src/project           index a repository; `index status` shows what is in it
   foretype models pull qwen2.5-coder-1.5b-q4_k_m
   foretype up --model ~/models/mine.gguf --port 8013
   foretype down

@@ -47,6 +47,7 @@ def status(body: _Body) -> Iterator[str]:
         ("memory", _memory(body.get("memory", {}))),
         ("reuse", _reuse(body.get("reuse", {}))),
         ("queue", _pairs(body.get("queue", {}))),
+        ("index", _index(body.get("index", {}))),
         ("children", _children(body.get("children", []))),
         ("refused", _pairs(body.get("refusals", {})) or "nothing"),
     ):
@@ -100,6 +101,15 @@ def _reuse(reuse: _Body) -> str:
         f"{reuse.get('share', 0.0):.1%} of {prompts} prompt tokens "
         f"came from the cache; {reuse.get('evaluated', 0)} evaluated, {reuse.get('generated', 0)} generated"
     )
+
+
+def _index(index: _Body) -> str:
+    roots = [
+        f"{root.get('path')}: {root.get('phase')}, {root.get('files')} files"
+        for root in index.get("roots", [])
+    ]
+    slowed = f" ({index['throttled']})" if index.get("throttled") else ""
+    return f"{'; '.join(roots)}{slowed}" if roots else ""
 
 
 def _pairs(values: _Body) -> str:

@@ -17,6 +17,7 @@ from daemon.nouns import EngineProfile
 from daemon.settings import Settings
 
 _Body = dict[str, Any]
+_CHILD = ("pid", "phase", "restarts", "last_failure")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Facts:
     planning_note: str
     metrics: _Body
     notes: tuple[str, ...]
+    index: _Body
 
 
 def status_body(facts: Facts) -> _Body:
@@ -54,7 +56,8 @@ def status_body(facts: Facts) -> _Body:
         "reuse": _reuse(facts.report),
         "queue": _queue(facts.report),
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
-        "children": _children(facts.state),
+        "index": facts.index,
+        "children": _children(facts),
         "refusals": counters.get("refused", {}),
         "errors": counters.get("errors", {}),
         "answers": counters.get("answers", {}),
@@ -147,23 +150,29 @@ def _queue(report: Report | None) -> _Body:
     }
 
 
-def _children(state: EngineState) -> list[_Body]:
-    if state.pid is None and not state.restarts:
-        return []
-    return [
-        {
-            "name": "engine",
-            "pid": state.pid,
-            "phase": state.phase,
-            "restarts": state.restarts,
-            "last_failure": state.last_failure,
-        }
-    ]
+def _children(facts: Facts) -> list[_Body]:
+    state, index = facts.state, facts.index
+    found = []
+    if state.pid is not None or state.restarts:
+        found.append(
+            {
+                "name": "engine",
+                "pid": state.pid,
+                "phase": state.phase,
+                "restarts": state.restarts,
+                "last_failure": state.last_failure,
+            }
+        )
+    if index.get("pid") is not None or index.get("restarts"):
+        found.append({"name": "indexer"} | {key: index[key] for key in _CHILD})
+    return found
 
 
 def _degradations(facts: Facts) -> list[str]:
     found = list(facts.notes)
     profile, asked = facts.profile, facts.settings.engine
+    for root in facts.index.get("roots", ()):
+        found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
     if facts.vocabulary_note:

@@ -1,0 +1,1 @@
+(command name: (command_name (word) @reference.call))

@@ -1,0 +1,20 @@
+(call_expression . (identifier) @reference.call)
+(call_expression . (navigation_expression (identifier) @reference.call .))
+(constructor_invocation (user_type (identifier) @reference.call .))
+(constructor_invocation (user_type (identifier) @reference.call . (type_arguments)))
+(callable_reference (identifier) @reference.call .)
+
+(user_type (identifier) @reference.type .)
+(user_type (identifier) @reference.type . (type_arguments))
+
+(delegation_specifier (user_type (identifier) @reference.base .))
+(delegation_specifier (user_type (identifier) @reference.base . (type_arguments)))
+(delegation_specifier (constructor_invocation (user_type (identifier) @reference.base .)))
+(delegation_specifier (constructor_invocation (user_type (identifier) @reference.base . (type_arguments))))
+(explicit_delegation (user_type (identifier) @reference.base .))
+(explicit_delegation (user_type (identifier) @reference.base . (type_arguments)))
+
+(annotation (user_type (identifier) @reference.decorator .))
+(annotation (constructor_invocation (user_type (identifier) @reference.decorator .)))
+(file_annotation (user_type (identifier) @reference.decorator .))
+(file_annotation (constructor_invocation (user_type (identifier) @reference.decorator .)))

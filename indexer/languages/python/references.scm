@@ -1,0 +1,20 @@
+(call function: (identifier) @reference.call)
+(call function: (attribute attribute: (identifier) @reference.call))
+
+(type (identifier) @reference.type)
+(type (attribute attribute: (identifier) @reference.type))
+(type (generic_type . (identifier) @reference.type))
+(type (union_type (type (identifier) @reference.type)))
+(type (binary_operator (identifier) @reference.type))
+(type (subscript value: (identifier) @reference.type))
+(type (subscript subscript: (identifier) @reference.type))
+(except_clause value: (identifier) @reference.type)
+
+(class_definition superclasses: (argument_list (identifier) @reference.base))
+(class_definition superclasses: (argument_list (attribute attribute: (identifier) @reference.base)))
+(class_definition superclasses: (argument_list (subscript value: (identifier) @reference.base)))
+
+(decorator (identifier) @reference.decorator)
+(decorator (attribute attribute: (identifier) @reference.decorator))
+(decorator (call function: (identifier) @reference.decorator))
+(decorator (call function: (attribute attribute: (identifier) @reference.decorator)))

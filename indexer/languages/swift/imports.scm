@@ -1,0 +1,2 @@
+(import_declaration) @import
+(import_declaration (identifier) @import.module)

@@ -1,0 +1,11 @@
+(call_expression . (simple_identifier) @reference.call (call_suffix (value_arguments . "(")))
+(call_expression . (simple_identifier) @reference.call (call_suffix . (lambda_literal)))
+(call_expression . (navigation_expression suffix: (navigation_suffix suffix: (simple_identifier) @reference.call)))
+(call_expression . (prefix_expression target: (simple_identifier) @reference.call))
+(constructor_expression constructed_type: (user_type (type_identifier) @reference.call .))
+(constructor_expression constructed_type: (user_type (type_identifier) @reference.call . (type_arguments)))
+(macro_invocation . (simple_identifier) @reference.call)
+
+(user_type (type_identifier) @reference.type)
+(inheritance_specifier inherits_from: (user_type (type_identifier) @reference.base))
+(attribute (user_type (type_identifier) @reference.decorator))

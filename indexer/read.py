@@ -1,0 +1,227 @@
+"""Read-only queries over one root's database, for the context builder and for commands.
+
+Every query is one short snapshot, uses an index and is bounded; p99 is below 5 ms with a million lines. The
+database may be replaced under a reader (it is disposable): the next query opens the new one. Damage that a
+query meets is told to the writer and raised as IndexDamaged; without a database queries raise IndexDamaged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from indexer import lookup, quarantine, rank, schema, seek
+from indexer.answers import Edge, Place, Status, Use
+from indexer.errors import IndexDamaged
+from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet, Symbol
+
+MOST = 200
+"""No query returns more rows than this, files() excepted."""
+_CACHED = 128
+_T = TypeVar("_T")
+
+
+class Reader:
+    """Queries of one database. Opens on first use; may be called from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._lock = threading.RLock()
+        self._cache: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._seen = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the database go. A later query opens it again."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+            self._db = None
+            self._cache.clear()
+
+    def generation(self) -> int:
+        """Grows with every transaction of the writer; two equal answers: nothing changed between them."""
+        with self._snapshot() as db:
+            return int(db.execute("select value from meta where key = 'generation'").fetchone()[0])
+
+    def notes(self) -> dict[str, str | int]:
+        """What the writer noted beside the index."""
+        with self._snapshot() as db:
+            rows = db.execute("select substr(key, 6), value from meta where key glob 'note.*'").fetchall()
+        return dict(rows)
+
+    def status(self) -> Status:
+        """Counts by language, skipped by reason with examples, sizes. Scans the file table: 1 µs a file."""
+        with self._snapshot() as db:
+            return lookup.status(db, self.path)
+
+    def files(self, language: str = "", after: str = "", limit: int = 1000) -> tuple[FileRow, ...]:
+        """Stored files by path, skipped ones included, beginning behind the path `after`."""
+        with self._snapshot() as db:
+            return lookup.files(db, language, after, limit)
+
+    def file(self, path: str) -> FileRow | None:
+        """One file's row."""
+        with self._snapshot() as db:
+            return lookup.file(db, path)
+
+    def symbols(self, path: str) -> tuple[Symbol, ...]:
+        """All symbols of a file; a symbol's place in the tuple is its number."""
+        with self._snapshot() as db:
+            return lookup.symbols(db, path)
+
+    def symbol_at(self, path: str, byte: int) -> tuple[int, Symbol] | None:
+        """Number and row of the innermost symbol around a byte of a file."""
+        with self._snapshot() as db:
+            return lookup.symbol_at(db, path, byte)
+
+    def definitions(self, name: str, limit: int = 20, near: str = "") -> tuple[Place, ...]:
+        """Where `name` is defined: exported first, nearest to the path `near` first."""
+        return self._cached("definitions", lookup.definitions, name, min(limit, MOST), near)
+
+    def find(self, prefix: str, limit: int = 50) -> tuple[Place, ...]:
+        """Symbols whose names begin with `prefix`, in order of names."""
+        with self._snapshot() as db:
+            return lookup.find(db, prefix, min(limit, MOST))
+
+    def outlines(self, path: str) -> tuple[Outline, ...]:
+        """Outlines of a file and of its types, the file's first."""
+        with self._snapshot() as db:
+            return lookup.outlines(db, path)
+
+    def chunks(self, path: str) -> tuple[Chunk, ...]:
+        """The stored text of a file, in chunks."""
+        with self._snapshot() as db:
+            return lookup.chunks(db, path)
+
+    def imports(self, path: str) -> tuple[tuple[Import, str], ...]:
+        """A file's imports with the path that each means, empty when it is not in the root."""
+        with self._snapshot() as db:
+            return lookup.imports(db, path)
+
+    def import_outlines(self, path: str, limit: int = 20) -> tuple[Snippet, ...]:
+        """Outlines of the files that a file imports, those it uses most first."""
+        return self._cached("import_outlines", lookup.import_outlines, path, min(limit, MOST))
+
+    def references(self, path: str) -> tuple[Reference, ...]:
+        """All references in a file."""
+        with self._snapshot() as db:
+            return lookup.references(db, path)
+
+    def callers(self, name: str, limit: int = 20, near: str = "") -> tuple[Use, ...]:
+        """Where `name` is used (imports left out): files nearest to `near` first, calls first in each."""
+        return self._cached("callers", seek.callers, name, min(limit, MOST), near)
+
+    def siblings(self, path: str, symbol: int, limit: int = 50) -> tuple[Place, ...]:
+        """Symbols beside a symbol, under the same parent; with symbol -1 those at the top of the file."""
+        with self._snapshot() as db:
+            return lookup.siblings(db, path, symbol, min(limit, MOST))
+
+    def similar(self, bands: bytes, limit: int = 10, apart: str = "") -> tuple[Place, ...]:
+        """Callables whose signatures share bands (similarity.query_bands), most shared first; `score` is the
+        share of bands. Those in the file `apart` are left out."""
+        with self._snapshot() as db:
+            return seek.similar(db, bands, min(limit, MOST), apart)
+
+    def search(self, text: str, limit: int = 10, apart: str = "") -> tuple[Snippet, ...]:
+        """Chunks that hold the words of `text`, rare words weighing most; `apart` is a path left out."""
+        return self._cached("search", seek.search, text, min(limit, MOST), apart)
+
+    def edges(self, path: str, limit: int = 50) -> tuple[Edge, ...]:
+        """Files that a file refers to, the heaviest edge first."""
+        return self._cached("edges", lookup.edges, path, min(limit, MOST), True)
+
+    def edges_to(self, path: str, limit: int = 50) -> tuple[Edge, ...]:
+        """Files that refer to a file, the heaviest edge first."""
+        return self._cached("edges_to", lookup.edges, path, min(limit, MOST), False)
+
+    def importance(self, most: int = 200_000) -> dict[str, float]:
+        """Path → importance by references, 1 the largest. Reads at most `most` edges, 0.2 s for 100,000: not
+        for the path of a request."""
+        return self._cached("importance", _importance, most)
+
+    def _cached(self, kind: str, query: Callable[..., _T], *arguments: Any) -> _T:
+        key = (kind, *arguments)
+        with self._snapshot() as db:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+            else:
+                self._cache[key] = query(db, *arguments)
+                while len(self._cache) > _CACHED:
+                    self._cache.popitem(last=False)
+            found: _T = self._cache[key]
+            return found
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[sqlite3.Connection]:
+        """One consistent state for several statements; never held longer than a query."""
+        with self._lock:
+            try:
+                with schema.translated("read"):
+                    db = self._opened()
+                    version = db.execute("pragma data_version").fetchone()[0]
+                    if version != self._seen:
+                        self._cache.clear()
+                        self._seen = version
+                    db.execute("begin")
+                    try:
+                        yield db
+                    finally:
+                        if db.in_transaction:
+                            db.execute("rollback")
+            except IndexDamaged:
+                self._damaged()
+                raise
+
+    def _opened(self) -> sqlite3.Connection:
+        """The connection; another one when the file was replaced."""
+        now = _identity(self.path)
+        if now is None:
+            self.close()
+            raise IndexDamaged(f"{self.path.name}: there is no index yet")
+        if self._db is None or now != self._file:
+            self.close()
+            self._db = schema.open_reader(self.path)
+            self._file = now
+            self._seen = -1
+        return self._db
+
+    def _damaged(self) -> None:
+        """Tell the writer of damage inside the database that still stands there. One that was just replaced
+        need not be reported; what is absent, foreign or of another version the writer sees at its start."""
+        ours = self._db is not None and self._file == _identity(self.path)
+        self.close()
+        if ours:
+            quarantine.report(self.path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _importance(db: sqlite3.Connection, most: int) -> dict[str, float]:
+    rows: Sequence[tuple[int, int, int, int]] = db.execute(
+        "select source, target, imports, uses from edge limit ?", (most,)
+    ).fetchall()
+    scores = rank.importance((a, b, rank.weight(i, u)) for a, b, i, u in rows)
+    paths: dict[int, str] = dict(db.execute("select id, path from file"))
+    return {paths[file]: score for file, score in scores.items() if file in paths}
