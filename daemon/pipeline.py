@@ -129,7 +129,7 @@ class Pipeline:
 
     def _plan_idle(self, layout: Layout, request: CompletionRequest, anchor: Anchor) -> None:
         """After a quiet moment, evaluate a better anchor in the background; the next request adopts it."""
-        if not request.warm and not self._jobs:
+        if self._settings.context.idle and not request.warm and not self._jobs:
             self._idle = asyncio.create_task(self._improve(layout, request, anchor), name="idle re-anchor")
 
     def _stop_idle(self) -> None:

@@ -67,9 +67,11 @@ class Context(Section, frozen=True):
     prefix_tokens: int = 768
     suffix_tokens: int = 128
     extra_tokens: int = 2048
+    idle: bool = True
+    """Evaluate a better anchor while nobody types."""
     middle_tokens: int = 384
     """A middle longer than this moves the anchor."""
-    jump_ms: int = 700
+    jump_ms: int = 1500
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
 
 

@@ -132,7 +132,7 @@ async def doors(here: rig.Rig, limit: int, seed: int, progress: Progress) -> Fig
 
 async def run(limit: int, seed: int, seconds: float, model: str | None, progress: Progress) -> Outcome:
     """`limit` requests, then `seconds` of silence."""
-    async with rig.running(model) as here:
+    async with rig.running(model, idle=True) as here:
         outcome = here.outcome("overhead", seed)
         outcome.figures.update(await doors(here, limit, seed, progress))
         outcome.figures["work_ahead_s"] = await settled(here)

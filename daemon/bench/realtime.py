@@ -144,7 +144,7 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
     score = beats(trace, start, plan.limit)
     if len(score) < 2:
         raise BadRequest(f"the trace has {len(trace.edits)} edits, too few from {start} on")
-    async with rig.running(plan.model) as here:
+    async with rig.running(plan.model, idle=True) as here:
         outcome = here.outcome("typing", plan.seed)
         shape = here.shape
         await ours.ask(here.endpoint, score[0].mine)

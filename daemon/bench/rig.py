@@ -102,13 +102,17 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running(model: str | None) -> AsyncIterator[Rig]:
+async def running(model: str | None, *, idle: bool = False) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
+    `idle` lets it work while nobody asks: only where no other side is measured meanwhile.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
     with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as folder:
         endpoint = wire.Endpoint("127.0.0.1", free_port())
+        settings = Path(folder) / "home/config/config.toml"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"[context]\nidle = {str(idle).lower()}\n", encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (Path(folder) / "said.log").open("w+b") as log:
