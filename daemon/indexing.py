@@ -108,11 +108,11 @@ class IndexingClient:
     def facts(self) -> dict[str, Any]:
         """For status: the child and its last State as plain values."""
         state, pid = self.state, self.pid
-        phases = [root.phase for root in state.roots] if state else []
+        phases: list[str] = [root.phase for root in state.roots] if state else []
         return {
             "on": self._settings.index.on,
             "pid": pid,
-            "phase": "stopped" if pid is None else next((p for p in phases if p != "ready"), "ready"),
+            "phase": _phase(pid, phases, len(self._specs)),
             "restarts": self.restarts,
             "last_failure": self.failure,
             "rss_bytes": state.rss_bytes if state else 0,
@@ -180,6 +180,7 @@ class IndexingClient:
         finally:
             if log is not None:
                 log.close()
+        self.state = None
         self._send(Begin(roots=self._specs, plan=plan(self._settings, self._vocabulary)))
         self._send(Busy(running=self._busy))
         assert self._process.stdout is not None
@@ -222,6 +223,15 @@ class IndexingClient:
         writer = self._process.stdin if self._process else None
         if writer is not None and not writer.is_closing():
             writer.write(frames.pack(message))
+
+
+def _phase(pid: int | None, phases: list[str], roots: int) -> str:
+    """Of all roots together: the first that is not ready speaks for them."""
+    if pid is None:
+        return "stopped"
+    if len(phases) < roots:
+        return "starting"
+    return next((phase for phase in phases if phase != "ready"), "ready")
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

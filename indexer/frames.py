@@ -24,7 +24,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
     """Base of all messages."""
 
 
-class RootSpec(Frame, frozen=True):
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of what stands inside messages."""
+
+
+class RootSpec(Part, frozen=True):
     """One folder to index. `folder` holds its database; a new `generation` asks for a rebuild."""
 
     path: str
@@ -32,7 +36,7 @@ class RootSpec(Frame, frozen=True):
     generation: int = 0
 
 
-class Plan(Frame, frozen=True):
+class Plan(Part, frozen=True):
     """How to index. `vocabulary` is a file exported by the engine, empty when there is none yet."""
 
     vocabulary: str = ""
@@ -88,14 +92,14 @@ class End(Frame, frozen=True, tag="end"):
     """Daemon → indexer: finish the transaction at hand and end."""
 
 
-class Example(Frame, frozen=True):
+class Example(Part, frozen=True):
     """Files that are not parsed, by reason: how many, and up to three of them."""
 
     count: int
     paths: tuple[str, ...]
 
 
-class RootState(Frame, frozen=True):
+class RootState(Part, frozen=True):
     """One root's state. Also written as `state.json` beside the database, for readers without a daemon."""
 
     path: str
@@ -146,7 +150,7 @@ class Setup(Frame, frozen=True, tag="setup"):
     max_line: int = 20_000
 
 
-class Task(Frame, frozen=True):
+class Task(Part, frozen=True):
     """One file to make rows of. With the same content as `digest` nothing is made."""
 
     root: str

@@ -26,6 +26,8 @@ RETRY_S = 5.0
 _TROUBLE = (OSError, IndexDamaged, IndexUnwritable, IndexBlocked)
 _SETTLE = 200
 """Files whose edges are computed in one turn, about 0.1 s."""
+_TIDY_S = 0.5
+"""After so much quiet the log is emptied."""
 _FILES, _BYTES, _AGE_S = 96, 4 << 20, 0.4
 """A transaction holds up to this, and no row waits longer."""
 
@@ -56,7 +58,8 @@ class Keeper:
         self._retry = 0.0
         self._grams: Grams | None = None
         self._stale: set[str] = set()
-        self._unsettled = True
+        self._edges, self._untidy = True, False
+        self._written = 0.0
 
     @property
     def opened(self) -> bool:
@@ -155,26 +158,28 @@ class Keeper:
             for path in inside.keys() - self._known.keys():
                 self._grams.put(path)
 
-    @property
-    def settled(self) -> bool:
-        """Whether edges and n-grams are up to date as well."""
-        return not self._unsettled and (self._grams is None or self._grams.settled)
-
     def settle(self, now: float) -> None:
-        """Nothing else is to be done: bring some edges up to date, and tidy when all are."""
-        if self._store is None or not self._unsettled or (self.trouble and now < self._retry):
+        """Nothing else is to be done: bring some edges up to date; tidy when all are and it stays quiet."""
+        if self._store is None or not self.unsettled or (self.trouble and now < self._retry):
             return
         try:
-            if not self._store.settle(_SETTLE):
+            if self._edges:
+                self._edges = self._store.settle(_SETTLE) > 0
+            elif now - self._written >= _TIDY_S:
                 self._store.maintain()
-                self._unsettled = False
+                self._untidy = False
         except _TROUBLE as error:
             self._fail(error, now)
 
     @property
     def unsettled(self) -> bool:
         """Whether `settle` has something to do."""
-        return self._unsettled and self._store is not None and not self.trouble
+        return self._store is not None and (self._edges or self._untidy)
+
+    @property
+    def busy_settling(self) -> bool:
+        """Whether edges wait, so that `settle` should be called again at once."""
+        return self._edges and not self.trouble
 
     def walked(self) -> None:
         """Everything that a scan found is written."""
@@ -248,7 +253,9 @@ class Keeper:
         for path, one in self._pending.items():
             self._stored(path, one)
         self._pending.clear()
-        self._bytes, self.urgent, self._unsettled = 0, False, True
+        self._bytes, self.urgent = 0, False
+        self._edges = self._untidy = True
+        self._written = now
 
     def _stored(self, path: str, made: Made | None) -> None:
         old, new = self._known.pop(path, None), made.row if made else None

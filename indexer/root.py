@@ -199,7 +199,8 @@ class Root:
 
     def finished(self) -> bool:
         """For indexing once: all is done, or nothing can be."""
-        return self.settled() or bool(self.unavailable or self.keeper.trouble)
+        done = self.settled() and not self.keeper.busy_settling
+        return done or bool(self.unavailable or self.keeper.trouble)
 
     def notes(self) -> tuple[str, ...]:
         """What is not as it should be with walking and watching."""

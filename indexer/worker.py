@@ -81,6 +81,8 @@ class Worker:
                 root.keeper.write(now)
             root.finish_walk()
         pause = self._feed()
+        if not self._throttle.wait_s():
+            pause = min(pause, self._settle(now))
         self._throttle.spend(time.thread_time() - began)
         self._say(now)
         return pause
@@ -146,6 +148,14 @@ class Worker:
         if any(root.keeper.pending or root.restless() for root in self._roots.values()):
             return _QUICK_S
         return min(_IDLE_S, wait) if waiting and wait else _IDLE_S
+
+    def _settle(self, now: float) -> float:
+        """Idle work of roots that have nothing else to do; seconds until there is more of it."""
+        for root in self._roots.values():
+            if root.settled() and root.keeper.unsettled:
+                root.keeper.settle(now)
+                return 0.0 if root.keeper.busy_settling else _QUICK_S
+        return _IDLE_S
 
     def _feed_from(self, root: Root, urgent: bool) -> None:
         pool = self._pool

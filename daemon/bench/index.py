@@ -79,6 +79,7 @@ async def _first(root: Path, folder: Path, plan: Plan, outcome: Outcome, progres
     with Reader(folder / DATABASE) as reader:
         files = list(_rows(reader))
     source = sum(row.size for row in files if not row.reason)
+    stored = (folder / DATABASE).stat().st_size
     outcome.notes += [f"skipped, {why}: {seen.count}" for why, seen in state.skipped.items()]
     return {
         "files": float(state.files),
@@ -87,9 +88,9 @@ async def _first(root: Path, folder: Path, plan: Plan, outcome: Outcome, progres
         "lines_per_s": stats.ratio(state.lines, seconds),
         "lines_per_cpu_s": stats.ratio(state.lines, child.cpu_s),
         "peak_rss_mb": child.peak_rss / _MB,
-        "db_mb": state.database_bytes / _MB,
+        "db_mb": stored / _MB,
         "ngram_mb": state.ngram_bytes / _MB,
-        "db_ratio": stats.ratio(state.database_bytes, source),
+        "db_ratio": stats.ratio(stored, source),
     }
 
 

@@ -42,7 +42,8 @@ async def run(root: Path | None, limit: int, vocabulary: str, progress: Progress
         "parse_errors": float(errors),
     }
     columns = ["file", "types", "tokens", "outline", "saved"]
-    outcome.tables.append(table("outlines that save least", columns, sorted(rows, key=lambda r: float(str(r[4])))[:15]))
+    least = sorted(rows, key=lambda row: float(str(row[4])))[:15]
+    outcome.tables.append(table("outlines that save least", columns, least))
     outcome.tables.append(table("outline", ["", "figure"], [list(item) for item in outcome.figures.items()]))
     if tokenizer is None:
         outcome.notes.append(f"{note}: counted in bytes")

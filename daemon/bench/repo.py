@@ -10,6 +10,8 @@ import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+WHOLE = ""
+"""Yielded where a file may end."""
 LANGUAGES = ("python", "typescript", "go", "java", "rust")
 # fmt: off
 _NOUNS = (
@@ -80,8 +82,9 @@ def generate(folder: Path, lines: int, seed: int) -> int:
         writer = _Writer(random.Random(rng.random()), number)
         wanted = min(rng.randrange(100, 700), max(20, lines - total))
         for block in make(writer):
-            writer.add(block)
-            if len(writer.lines) >= wanted:
+            if block:
+                writer.add(block)
+            elif len(writer.lines) >= wanted:
                 break
         place = folder / f"pkg{number // 50:03}" / language / f"{writer.verb()}_{number}{suffix}"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -96,6 +99,7 @@ def _python(w: _Writer) -> Iterator[str]:
     for _ in range(w.rng.randrange(1, 5)):
         yield f"from pkg{w.rng.randrange(40):03}.python.{w.verb()}_{w.rng.randrange(400)} import {w.noun()}"
     while True:
+        yield WHOLE
         name, fields = w.noun(), [w.field() for _ in range(3)]
         yield f'\n\nclass {name}({w.noun()}):\n    """Holds {fields[0]} and {fields[1]}. Generated."""\n'
         yield f"    {fields[0]}: int = {w.number_text()}\n    {fields[1]}: str = {fields[2]!r}"
@@ -119,6 +123,7 @@ def _typescript(w: _Writer) -> Iterator[str]:
     for _ in range(w.rng.randrange(1, 5)):
         yield f'import {{ {w.noun()} }} from "../typescript/{w.verb()}_{w.rng.randrange(400)}";'
     while True:
+        yield WHOLE
         shape, name, a, b = w.noun(), w.noun(), w.field(), w.field()
         yield f"\nexport interface {shape} {{\n  {a}: number;\n  {b}Text: string;\n  tags?: string[];\n}}\n"
         yield f"/** Keeps {a}. Generated. */\nexport class {name} extends {w.noun()} implements {shape} {{"
@@ -142,6 +147,7 @@ def _go(w: _Writer) -> Iterator[str]:
     other = f"example.com/pkg{w.rng.randrange(40):03}/go"
     yield f'package generated\n\nimport (\n\t"fmt"\n\t"strings"\n\t"{other}"\n)'
     while True:
+        yield WHOLE
         name, a, b = w.noun(), w.field().title(), w.field().title() + "Text"
         yield f"\n// {name} keeps {a}. Generated.\ntype {name} struct {{\n\t{a} int\n\t{b} string\n}}"
         for _ in range(w.rng.randrange(2, 7)):
@@ -163,6 +169,7 @@ def _java(w: _Writer) -> Iterator[str]:
     yield f"package generated.pkg{w.rng.randrange(40):03};\n"
     yield "import java.util.ArrayList;\nimport java.util.List;"
     while True:
+        yield WHOLE
         name, a, b = w.noun(), w.field(), w.field() + "Text"
         yield f"\n/** Keeps {a}. Generated. */\nclass {name} extends {w.noun()} {{"
         yield f"    private int {a} = {w.number_text()};\n    protected final String {b};"
@@ -185,6 +192,7 @@ def _java(w: _Writer) -> Iterator[str]:
 def _rust(w: _Writer) -> Iterator[str]:
     yield f"use std::collections::HashMap;\nuse crate::pkg{w.rng.randrange(40):03}::{w.verb()};"
     while True:
+        yield WHOLE
         name, a, b = w.noun(), w.field(), w.field() + "_text"
         yield f"\n/// Keeps {a}. Generated.\n#[derive(Debug, Clone)]\npub struct {name} {{"
         yield f"    pub {a}: usize,\n    {b}: String,\n    index: HashMap<String, usize>,\n}}"
