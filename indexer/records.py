@@ -13,19 +13,45 @@ from typing import Literal
 import msgspec
 
 SymbolKind = Literal[
-    "module", "namespace", "class", "interface", "struct", "enum", "trait", "type", "function", "method",
-    "constructor", "property", "field", "variable", "constant", "macro", "member",
+    "module",
+    "namespace",
+    "class",
+    "interface",
+    "struct",
+    "enum",
+    "trait",
+    "type",
+    "function",
+    "method",
+    "constructor",
+    "property",
+    "field",
+    "variable",
+    "constant",
+    "macro",
+    "member",
 ]
 """`member` is a value of an enumeration."""
 
 Role = Literal["call", "type", "base", "decorator", "attribute", "import", "name"]
 
 SkipReason = Literal[
-    "denied", "ignored", "binary", "encoding", "size", "line", "depth", "generated", "minified", "special",
-    "unreadable", "budget", "link",
+    "denied",
+    "ignored",
+    "binary",
+    "encoding",
+    "size",
+    "line",
+    "depth",
+    "generated",
+    "minified",
+    "special",
+    "unreadable",
+    "budget",
+    "link",
 ]
-"""Why a file is not parsed: `special` is a FIFO, socket or device; `budget` the parse took too long; `line` a
-line, `size` a file, `depth` a nesting beyond its cap."""
+"""Why a file is not parsed: `special` is a FIFO, socket or device; `budget` the parse took too long;
+`line` a line, `size` a file, `depth` a nesting beyond its cap."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -95,7 +121,7 @@ class ParsedFile(Record, frozen=True):
 
 
 class Outline(Record, frozen=True):
-    """A structured summary in the file's own language. `symbol` is the summarised symbol's index, -1: the file."""
+    """A structured summary in the file's own language. `symbol`: index of the summarised one, -1: the file."""
 
     text: str
     symbol: int = -1
