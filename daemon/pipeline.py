@@ -68,6 +68,7 @@ class Pipeline:
         finally:
             if self._jobs.get(request.client) == job.id:
                 del self._jobs[request.client]
+        layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = emitter.finish(generation, prompt.segments, prompt.reason)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
