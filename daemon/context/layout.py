@@ -187,5 +187,9 @@ def _mark(token: int, source: str = "") -> tuple[Segment, bytes]:
 
 def _smaller(window: Window) -> Window:
     return replace(
-        window, prefix=window.prefix * 2 // 3, suffix=window.suffix * 2 // 3, middle=window.middle * 2 // 3
+        window,
+        prefix=window.prefix * 2 // 3,
+        suffix=window.suffix * 2 // 3,
+        middle=window.middle * 2 // 3,
+        tight=True,
     )
