@@ -72,6 +72,7 @@ class Pipeline:
             self.working()
             if self._jobs.get(request.client) == job.id:
                 del self._jobs[request.client]
+        layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = emitter.finish(generation, prompt.segments, prompt.reason)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)

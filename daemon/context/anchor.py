@@ -70,8 +70,15 @@ class Window:
     """Characters that may be evaluated anew after a jump before the answer would come late."""
     lines: int
     """Lines above the cursor where a new anchor stands; -1 is the cursor itself."""
+    tight: bool = False
+    """The prompt was too long before: known anchors must fit these sizes too."""
     alone: bool = False
     """Measurements: a new anchor, whatever was asked before, and nothing remembered of it."""
+
+    def admits(self, anchor: Anchor) -> bool:
+        """Whether a known anchor may be used at all."""
+        small = len(anchor.prefix) <= self.prefix and len(anchor.suffix) <= self.suffix
+        return small or not self.tight
 
 
 class Anchors:
@@ -90,8 +97,7 @@ class Anchors:
         if window.lines >= 0:
             for anchor in reversed(self._recent):
                 middle = anchor.middle(prefix, suffix)
-                small = len(anchor.prefix) <= window.prefix and len(anchor.suffix) <= window.suffix
-                if small and middle is not None and len(middle) <= window.middle:
+                if middle is not None and len(middle) <= window.middle and window.admits(anchor):
                     self._remember(anchor)
                     return anchor, middle, "typing at a known anchor"
         cut = _cut(prefix, window)

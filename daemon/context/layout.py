@@ -25,6 +25,9 @@ _PATIENCE = 3.0
 """Context that a client sends may cost this many times `jump_ms` at once."""
 _REPO = "project"
 _CACHED = 64
+_TELLING = 32
+"""Evaluated tokens from which on a request tells about speed."""
+_LEARNING = 0.3
 Kind = tuple[str, str]
 
 
@@ -38,6 +41,11 @@ class Layout:
         self._encoded: OrderedDict[str, bytes] = OrderedDict()
         self._anchors = Anchors()
         self._rate = 1.0 / max(profile.prefill_ms(1000) / 1000, 1e-6) if profile.prefill else 0.0
+
+    def learn(self, evaluated: int, milliseconds: float) -> None:
+        """What a prompt really cost: a machine that was busy when it was measured is not slow for ever."""
+        if evaluated >= _TELLING and milliseconds > 0:
+            self._rate += (evaluated / milliseconds - self._rate) * _LEARNING
 
     def plan(self, request: CompletionRequest) -> tuple[Prompt, Anchor]:
         """The prompt for a request, with the anchor it stands at. Raises NotSupported when nothing fits."""
@@ -179,5 +187,9 @@ def _mark(token: int, source: str = "") -> tuple[Segment, bytes]:
 
 def _smaller(window: Window) -> Window:
     return replace(
-        window, prefix=window.prefix * 2 // 3, suffix=window.suffix * 2 // 3, middle=window.middle * 2 // 3
+        window,
+        prefix=window.prefix * 2 // 3,
+        suffix=window.suffix * 2 // 3,
+        middle=window.middle * 2 // 3,
+        tight=True,
     )

@@ -144,6 +144,18 @@ def test_slow_machine_bounds_what_a_jump_costs(tokenizer: TiktokenTokenizer) -> 
     assert count(prompt.tokens) < count(whole.tokens) / 2
 
 
+def test_the_rate_is_learned_from_real_requests(tokenizer: TiktokenTokenizer) -> None:
+    document = "".join(f"value_{i} = compute({i})\n" for i in range(300))
+    busy = msgspec.structs.replace(PROFILE, context=8192, prefill=((32, 1500.0),))
+    layout = Layout(tokenizer, busy, CONTEXT)
+    first, _ = layout.plan(ask(document[:3000], document[3000:]))
+    for _ in range(10):
+        layout.learn(256, 256.0)
+        layout.learn(3, 1.0)
+    later, _ = layout.plan(ask(document[:6000], document[6000:]))
+    assert count(later.tokens) > 2 * count(first.tokens)
+
+
 def test_a_keystroke_only_appends(tokenizer: TiktokenTokenizer) -> None:
     layout = Layout(tokenizer, PROFILE, CONTEXT)
     document = "".join(f"value_{i} = compute({i})\n" for i in range(40))
