@@ -197,13 +197,14 @@ def build(files: Sequence[tuple[str, Ids, bytes, int]]) -> tuple[list[memoryview
 
 
 def _bytes(numbers: NDArray[Any]) -> memoryview:
-    return memoryview(numbers.view(np.uint8))
+    return numbers.view(np.uint8).data
 
 
 def _firsts(stream: Ids, places: Ids) -> NDArray[np.uint64]:
     """The first 8 bytes of each place's context, as a number."""
     near, next_, far = (stream[places - np.uint32(back)].astype(np.uint64) for back in (1, 2, 3))
-    return near << np.uint64(40) | next_ << np.uint64(16) | far >> np.uint64(8)
+    packed: NDArray[np.uint64] = near << np.uint64(40) | next_ << np.uint64(16) | far >> np.uint64(8)
+    return packed
 
 
 def _ordered(stream: Ids, top: int) -> Ids:

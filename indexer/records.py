@@ -68,7 +68,7 @@ class Span(Record, frozen=True):
 
 
 class Symbol(Record, frozen=True):
-    """A definition. `parent` is the index of the enclosing symbol in the same file's tuple, -1 at top level."""
+    """A definition. `parent`: index of the enclosing symbol in the same file's tuple, -1 at top level."""
 
     kind: SymbolKind
     name: str
@@ -121,7 +121,7 @@ class ParsedFile(Record, frozen=True):
 
 
 class Outline(Record, frozen=True):
-    """A structured summary in the file's own language. `symbol`: index of the summarised one, -1: the file."""
+    """A structured summary in the file's own language. `symbol`: index of what is summarised, -1: the file."""
 
     text: str
     symbol: int = -1
