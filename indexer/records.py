@@ -121,7 +121,7 @@ class ParsedFile(Record, frozen=True):
 
 
 class Outline(Record, frozen=True):
-    """A structured summary in the file's own language. `symbol`: index of what is summarised, -1: the file."""
+    """A structured summary in the file's own language. `symbol`: index of its symbol, -1: the file."""
 
     text: str
     symbol: int = -1
