@@ -14,7 +14,7 @@ from indexer import render, syntax
 from indexer.languages import registry
 from indexer.outline import outline
 from indexer.parse import parse_file
-from indexer.records import Outline, ParsedFile
+from indexer.records import Outline, ParsedFile, Symbol
 from indexer.tokens import PATTERNS
 
 SAMPLES = Path(__file__).parent.parent / "data" / "index"
@@ -397,9 +397,19 @@ def test_every_language_has_sound_outlines(name: str) -> None:
         found = outline(data, parsed, language)
         assert found
         assert all(sound(one.text, name) for one in found), file.name
-        public = [s for s in parsed.symbols if s.exported and s.parent < 0 and s.name.isidentifier()]
+        public = [
+            s
+            for s in parsed.symbols
+            # a macro without a value guards an include and says nothing
+            if s.exported and s.parent < 0 and s.name.isidentifier() and not _bare_macro(s, data)
+        ]
         shown = [s for s in public if s.name in found[0].text]
         assert len(shown) >= 0.9 * len(public), {s.name for s in public} - {s.name for s in shown}
+
+
+def _bare_macro(symbol: Symbol, data: bytes) -> bool:
+    text = data[symbol.span.start_byte : symbol.span.end_byte].split()
+    return symbol.kind == "macro" and len(text) == 2
 
 
 def _language(file: Path) -> str:
