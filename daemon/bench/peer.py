@@ -58,7 +58,9 @@ async def running(where: str, shape: Shape) -> AsyncIterator[Peer]:
         yield await _at(wire.Endpoint.parse(where), shape)
         return
     if importlib.util.find_spec(PACKAGE) is None:
-        raise BadRequest(f"the peer needs the package {PACKAGE}", f"pip install {PACKAGE}")
+        raise BadRequest(
+            f"the peer needs the package {PACKAGE}", f"{sys.executable} -m pip install {PACKAGE}"
+        )
     command = [sys.executable, "-I", "-m", "daemon.bench.peer", json.dumps(asdict(shape))]
     with tempfile.TemporaryFile() as log:
         child = await asyncio.create_subprocess_exec(
