@@ -14,10 +14,12 @@ import pytest
 from support.indexing import DEADLINE_S, Indexer, Work, dump, index_once, until_equal
 
 from indexer import statefile
+from indexer.changes import Changes
 from indexer.frames import Busy, Roots, Touch
 from indexer.keeping import DATABASE
 from indexer.ngrams import NgramReader
 from indexer.read import Reader
+from indexer.throttle import Throttle
 
 
 def write(root: Path, name: str, text: str | bytes) -> Path:
@@ -217,3 +219,52 @@ def test_without_a_vocabulary_there_are_no_ngrams(tmp_path: Path) -> None:
     assert state.ngram_bytes == 0
     assert any("vocabulary" in reason for reason in state.degraded)
     assert NgramReader(tmp_path / "index" / "ngrams").continuations([1, 2, 3], 4) == []
+
+
+def test_a_folder_that_cannot_be_written_is_reported_and_tried_again(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    write(root, "a.py", "def first():\n    pass\n")
+    in_the_way = write(tmp_path, "index", "no folder")
+    with Indexer(root, tmp_path / "index") as indexer:
+        state = indexer.wait(lambda state: state.phase == "degraded")
+        assert state.degraded
+        in_the_way.unlink()
+        assert indexer.ready().files == 1
+
+
+def test_a_busy_time_allows_its_share_of_a_core_and_no_more() -> None:
+    now = [0.0]
+    throttle = Throttle(0.25, "run", clock=lambda: now[0])
+    throttle.spend(100.0)
+    assert throttle.wait_s() == 0.0
+    throttle.set_busy(True)
+    spent = 0.0
+    while now[0] < 60.0:
+        if wait := throttle.wait_s():
+            now[0] += wait
+        else:
+            throttle.spend(0.4)
+            spent, now[0] = spent + 0.4, now[0] + 0.4
+    assert spent <= 0.25 * now[0] + 0.25 + 0.4
+    assert spent >= 0.25 * now[0] - 0.4
+
+
+def test_on_battery_a_first_walk_waits() -> None:
+    assert Throttle(0.25, "defer", battery_now=lambda: True).deferred()
+    assert not Throttle(0.25, "defer", battery_now=lambda: False).deferred()
+    assert not Throttle(0.25, "run", battery_now=lambda: True).deferred()
+
+
+def test_a_path_that_changes_in_flight_is_looked_at_again() -> None:
+    changes = Changes()
+    changes.add(["a", "b"], urgent=False)
+    changes.add(["b"], urgent=True)
+    assert changes.take(5, urgent=True) == ["b"]
+    changes.add(["b"], urgent=True)
+    assert changes.land("b") is None
+    assert changes.take(5, urgent=True) == ["b"]
+    changes.drop("b")
+    assert changes.land("b") is None
+    assert changes.take(5, urgent=False) == ["a"]
+    assert changes.land("a") is False
+    assert len(changes) == 0
