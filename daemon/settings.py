@@ -71,7 +71,7 @@ class Context(Section, frozen=True):
     """Evaluate a better anchor while nobody types."""
     middle_tokens: int = 384
     """A middle longer than this moves the anchor."""
-    jump_ms: int = 1500
+    jump_ms: int = 1000
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
 
 

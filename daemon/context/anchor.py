@@ -115,7 +115,8 @@ class Anchors:
         joined, _ = _continue(anchor.prefix, prefix[:cut])
         wider = len(head) > len(joined or anchor.prefix) * _WORTH
         longer = middle is not None and len(middle) > window.middle // 2
-        if middle is None or not (wider or longer):
+        below = len(near(suffix, window.suffix)) > len(anchor.suffix) * _WORTH
+        if middle is None or not (wider or longer or below):
             return None
         start = head if wider or not joined or len(joined) > window.prefix else joined
         return Anchor(start, near(suffix, window.suffix))

@@ -28,6 +28,8 @@ _CACHED = 64
 _TELLING = 32
 """Evaluated tokens from which on a request tells about speed."""
 _LEARNING = 0.3
+_SUFFIX_SHARE = 0.25
+"""Of what a jump may cost: the suffix is evaluated anew at every jump, the prefix only where it is unknown."""
 Kind = tuple[str, str]
 
 
@@ -83,7 +85,7 @@ class Layout:
         lines = settings.anchor_lines if request.anchor_lines is None else request.anchor_lines
         return Window(
             prefix=int(settings.prefix_tokens * _CHARS),
-            suffix=int(self._suffix_tokens() * _CHARS),
+            suffix=int(settings.suffix_tokens * _CHARS),
             middle=int(settings.middle_tokens * _CHARS),
             jump=int(settings.prefix_tokens * _CHARS),
             lines=lines,
@@ -95,15 +97,12 @@ class Layout:
         if request.anchor_lines is not None or not self._rate:
             return wide
         jump = min(wide.jump, int(self._affordable(1.0) * _CHARS))
-        return replace(wide, jump=jump)
+        suffix = min(wide.suffix, int(self._affordable(_SUFFIX_SHARE) * _CHARS))
+        return replace(wide, jump=jump, suffix=suffix)
 
     def _affordable(self, times: float) -> int:
         """Tokens this machine evaluates in `jump_ms` × `times`."""
         return max(32, int(self._settings.jump_ms * times * self._rate))
-
-    def _suffix_tokens(self) -> int:
-        half = self._affordable(0.5) if self._rate else self._settings.suffix_tokens
-        return min(self._settings.suffix_tokens, half)
 
     def _prompt(self, request: CompletionRequest, anchor: Anchor, middle: str, reason: str) -> Prompt:
         fim = self._profile.model.fim
