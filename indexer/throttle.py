@@ -16,6 +16,8 @@ _NICE = 10
 _BURST_S = 0.25
 """CPU seconds that may be spent at once after a rest."""
 _LOOK_S = 10.0
+_TICK_S = 0.001
+"""A shorter wait is none: it may be too small to move a clock."""
 
 
 def lower_priority() -> None:
@@ -72,7 +74,8 @@ class Throttle:
         if not self.busy:
             return 0.0
         self._fill()
-        return max(0.0, -self._level / self._share)
+        wait = -self._level / self._share
+        return wait if wait > _TICK_S else 0.0
 
     def set_busy(self, running: bool) -> None:
         """Completions began or ended."""
