@@ -1,7 +1,7 @@
-"""One defaulted tree of settings. An unknown key is an error that names it; a project file can only narrow.
+"""One defaulted tree of settings. An unknown key is an error that names it.
 
 Order: defaults here (config/default.toml documents each and is proved equal by a test) → the user's
-config.toml → command-line flags. `.foretype.toml` at a project's root may lower limits and add exclusions.
+config.toml → command-line flags. Nothing is read from a project, so a checkout cannot change a setting.
 """
 
 from __future__ import annotations
@@ -130,16 +130,6 @@ class Settings(Section, frozen=True):
     logs: Logs = Logs()
 
 
-class Project(Section, frozen=True):
-    """What a project's `.foretype.toml` may say: only limits, and only downwards."""
-
-    max_tokens: int | None = None
-    time_ms: int | None = None
-    lines: Literal["line"] | None = None
-    off: bool = False
-    """No completions in this project."""
-
-
 def user_file() -> Path:
     """The user's settings file."""
     return paths.config_dir() / "config.toml"
@@ -157,21 +147,6 @@ def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None =
     for section, values in (overrides or {}).items():
         tree[section] = {**tree.get(section, {}), **values}
     return _convert(tree, Settings, str(where))
-
-
-def load_project(root: Path) -> Project:
-    """The project file at `root`; an empty Project when there is none."""
-    where = root / ".foretype.toml"
-    return _convert(_read(where), Project, str(where)) if where.exists() else Project()
-
-
-def narrow(complete: Complete, project: Project) -> Complete:
-    """Apply a project's limits; they can lower, never raise."""
-    tokens = min(complete.max_tokens, project.max_tokens or complete.max_tokens)
-    time_ms = min(complete.time_ms, project.time_ms or complete.time_ms)
-    return msgspec.structs.replace(
-        complete, max_tokens=tokens, time_ms=time_ms, lines=project.lines or complete.lines
-    )
 
 
 def _read(where: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from daemon.engine import frames
 from daemon.engine.child import Child, Death
 from daemon.engine.frames import Ask, Cancel, Done, Failed, Message, Piece, Ready, Report, Start, Submit
 from daemon.engine.protocol import EngineState
-from daemon.errors import EngineFailed, Loading
+from daemon.errors import Loading
 from daemon.nouns import EngineProfile, Generation, StopReason
 from daemon.settings import Settings
 
@@ -207,7 +207,3 @@ class EngineClient:
             last_failure=deaths[-1] if deaths else "",
             pid=self._child.pid if self._child else None,
         )
-
-    def fail(self, error: EngineFailed) -> None:
-        """Nothing can be started, for instance because no model is there: status says why."""
-        self._say("failed", str(error))
