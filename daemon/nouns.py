@@ -42,6 +42,7 @@ class Extra(Noun, frozen=True):
 
     text: str
     filename: str = ""
+    kind: Literal["snippet", "diagnostic", "clipboard"] = "snippet"
 
 
 class Limits(Noun, frozen=True):
@@ -91,6 +92,8 @@ class CompletionRequest(Noun, frozen=True):
     anchor_lines: int | None = None
     """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: as planned."""
     heal: bool = True
+    context: Literal["auto", "none", "now"] = "auto"
+    """`none`: no stable context; `now`: chosen before the answer, whatever its evaluation takes."""
     cache: bool = True
     """Measurements only: False evaluates the whole prompt anew, with the batch shapes of the cached one."""
     margins: bool = False
@@ -100,9 +103,11 @@ class CompletionRequest(Noun, frozen=True):
 class Segment(Noun, frozen=True):
     """A run of prompt tokens from one source. The counts of a prompt's segments add up to its length."""
 
-    kind: Literal["scaffold", "repo", "extra", "path", "prefix", "suffix", "middle"]
+    kind: Literal["scaffold", "repo", "context", "extra", "path", "prefix", "suffix", "middle"]
     source: str
     tokens: int
+    tier: str = ""
+    """P0 to P4 for what a budget counts; empty for scaffold and paths."""
 
 
 class Prompt(Noun, frozen=True):

@@ -14,6 +14,8 @@ import msgspec
 
 from indexer.records import FileRow, IndexedFile
 
+DATABASE = "index.db"
+"""In the folder of a root's index."""
 MAX_FRAME = 256 * 1024 * 1024
 LENGTH = struct.Struct(">I")
 Battery = Literal["defer", "run"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from indexer import grams, statefile
 from indexer.errors import IndexBlocked, IndexDamaged, IndexUnwritable
-from indexer.frames import Made, Plan, RootSpec
+from indexer.frames import DATABASE, Made, Plan, RootSpec
 from indexer.grams import Grams
 from indexer.lock import FolderLock
 from indexer.records import FileRow
@@ -21,7 +21,6 @@ from indexer.store import Store
 from indexer.tally import Tally
 
 _log = logging.getLogger(__name__)
-DATABASE = "index.db"
 RETRY_S = 5.0
 _TROUBLE = (OSError, IndexDamaged, IndexUnwritable, IndexBlocked)
 _SETTLE = 200

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from indexer.frames import Phase, RootState, State
-from indexer.keeping import DATABASE
+from indexer.frames import DATABASE, Phase, RootState, State
 from indexer.pool import Pool
 from indexer.root import Root
 

@@ -16,8 +16,7 @@ from daemon.bench import repo, stats
 from daemon.bench.indexchild import IndexChild
 from daemon.bench.outcome import Figures, Outcome, table
 from indexer import similarity
-from indexer.frames import Plan, RootState
-from indexer.keeping import DATABASE
+from indexer.frames import DATABASE, Plan, RootState
 from indexer.read import Reader
 from indexer.records import FileRow
 

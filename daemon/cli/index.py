@@ -17,8 +17,7 @@ from daemon.errors import BadRequest, SettingsError
 from daemon.settings import Settings
 from indexer import statefile
 from indexer.errors import IndexDamaged, IndexUnwritable
-from indexer.frames import RootState
-from indexer.keeping import DATABASE
+from indexer.frames import DATABASE, RootState
 from indexer.read import Reader
 from indexer.records import FileRow
 

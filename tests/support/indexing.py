@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from indexer.errors import IndexDamaged
-from indexer.frames import Begin, End, Frame, Plan, RootSpec, RootState, Source, State, pack
-from indexer.keeping import DATABASE
+from indexer.frames import DATABASE, Begin, End, Frame, Plan, RootSpec, RootState, Source, State, pack
 from indexer.read import Reader
 
 DEADLINE_S = 60.0

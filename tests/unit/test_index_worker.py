@@ -15,8 +15,7 @@ from support.indexing import DEADLINE_S, Indexer, Work, dump, index_once, until_
 
 from indexer import statefile
 from indexer.changes import Changes
-from indexer.frames import Busy, Roots, Touch
-from indexer.keeping import DATABASE
+from indexer.frames import DATABASE, Busy, Roots, Touch
 from indexer.ngrams import NgramReader
 from indexer.read import Reader
 from indexer.throttle import Throttle
