@@ -122,11 +122,12 @@ def window(text: str, cursor: int) -> tuple[str, str, str]:
 
 
 def continues(before: int, edit: Edit) -> bool:
-    """Whether `edit` types, or deletes, at the place where the cursor stood before it."""
+    """Whether `edit` types, or deletes backwards, at the place where the cursor stood before it: what follows
+    the cursor stays as it was."""
     if len(edit.patches) != 1:
         return False
     position, deleted, _ = edit.patches[0]
-    return before in (position, position + deleted)
+    return before == position + deleted
 
 
 def replay(trace: Trace, start: int = 0, limit: int | None = None) -> Iterator[Keystroke]:

@@ -28,7 +28,7 @@ _CACHED = 64
 _TELLING = 32
 """Evaluated tokens from which on a request tells about speed."""
 _LEARNING = 0.3
-_SUFFIX_SHARE = 0.25
+_SUFFIX_SHARE = 0.16
 """Of what a jump may cost: the suffix is evaluated anew at every jump, the prefix where it is unknown."""
 Kind = tuple[str, str]
 

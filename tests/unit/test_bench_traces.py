@@ -76,7 +76,8 @@ def test_window_of_an_empty_text() -> None:
 def test_typing_and_deleting_at_the_cursor_continue() -> None:
     assert traces.continues(5, Edit(0, ((5, 0, "a"),)))
     assert traces.continues(5, Edit(0, ((4, 1, ""),)))
-    assert traces.continues(5, Edit(0, ((5, 2, "xy"),)))
+    assert not traces.continues(5, Edit(0, ((5, 2, "xy"),)))  # what follows the cursor has changed
+    assert not traces.continues(5, Edit(0, ((5, 1, ""),)))
     assert not traces.continues(5, Edit(0, ((9, 0, "a"),)))
     assert not traces.continues(5, Edit(0, ((5, 0, "a"), (6, 0, "b"))))
 
