@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from daemon.context.anchor import Anchor
-from daemon.context.layout import Layout
+from daemon.context.layout import NOTHING, Layout
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported
@@ -140,7 +140,7 @@ class Pipeline:
 
     async def _improve(self, layout: Layout, request: CompletionRequest, anchor: Anchor) -> None:
         await asyncio.sleep(_IDLE_S)
-        if (better := layout.idle(request, anchor)) is None:
+        if (better := layout.idle(request, anchor, NOTHING)) is None:
             return
         prompt, wide = better
         job = Submit(

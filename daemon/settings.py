@@ -73,6 +73,8 @@ class Context(Section, frozen=True):
     """A middle longer than this moves the anchor."""
     jump_ms: int = 1000
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
+    stable_ms: int = 6000
+    """Idle time that the stable context of a file may take to evaluate; it shrinks to fit."""
 
 
 class Complete(Section, frozen=True):

@@ -10,6 +10,7 @@ from daemon.context.layout import Layout
 from daemon.errors import NotSupported
 from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Limits, ModelFacts, Prompt
 from daemon.settings import Context
+from daemon.surroundings import Piece, Stable
 from indexer.tokens import TiktokenTokenizer, count, to_ids
 from indexer.vocabulary import FORMAT, Vocabulary
 
@@ -169,3 +170,43 @@ def test_a_keystroke_only_appends(tokenizer: TiktokenTokenizer) -> None:
         )
         assert len(tokens) - shared <= 4 * 4
         previous = tokens
+
+
+def stable(*pieces: tuple[str, str]) -> Stable:
+    made = [Piece(tier="P2", kind="definition", path=path, text=body, name="n") for path, body in pieces]
+    return Stable(epoch=1, pieces=tuple(made))
+
+
+def test_the_epoch_stands_before_the_clients_snippets_under_one_path_each(
+    tokenizer: TiktokenTokenizer,
+) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    request = ask("x = ", path="c.py", extras=(Extra(text="one", filename="e.py"),))
+    head = stable(("a.py", "def a(): ..."), ("a.py", "def b(): ...\n"), ("d.py", "class D: ..."))
+    prompt, _ = layout.plan(request, head)
+    assert text(tokenizer, prompt).startswith(
+        "<rep>project\n<sep>a.py\ndef a(): ...\ndef b(): ...\n<sep>d.py\nclass D: ...\n"
+        "<sep>e.py\none\n<sep>c.py\n<pre>"
+    )
+    assert sum(s.tokens for s in prompt.segments) == count(prompt.tokens)
+    assert [s.tier for s in prompt.segments if s.kind == "context"] == ["P2", "P2", "P2"]
+
+
+def test_an_epoch_that_grows_keeps_the_head_before_it(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    request = ask("x = ", path="c.py")
+    short, _ = layout.plan(request, stable(("a.py", "def a(): ...")))
+    long, _ = layout.plan(request, stable(("a.py", "def a(): ..."), ("b.py", "def b(): ...")))
+    own = sum(s.tokens for s in short.segments[: [s.kind for s in short.segments].index("context") + 1])
+    assert to_ids(short.tokens)[:own] == to_ids(long.tokens)[:own]
+
+
+def test_idle_time_evaluates_the_following_epoch_at_the_same_anchor(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    request = ask("a = 1\n" * 30 + "x = ", "\nend\n", path="c.py")
+    _, anchor = layout.plan(request)
+    assert layout.idle(request, anchor, Stable()) is None
+    better = layout.idle(request, anchor, Stable(), stable(("a.py", "def a(): ...")))
+    assert better is not None
+    assert better[1] == anchor
+    assert "<sep>a.py\ndef a(): ..." in text(tokenizer, better[0])
