@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from daemon.context.anchor import Anchor, Anchors, Window
 from daemon.errors import NotSupported
-from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Prompt, Segment
+from daemon.nouns import Allowance, CompletionRequest, EngineProfile, Extra, FimIds, Prompt, Segment, least
 from daemon.settings import Context
 from indexer.tokens import Tokenizer, count, to_bytes
 
@@ -83,12 +83,15 @@ class Layout:
     def _wide(self, request: CompletionRequest) -> Window:
         settings = self._settings
         lines = settings.anchor_lines if request.anchor_lines is None else request.anchor_lines
+        allowed = request.allowance
+        prefix = least(settings.prefix_tokens, allowed.prefix)
         return Window(
-            prefix=int(settings.prefix_tokens * _CHARS),
-            suffix=int(settings.suffix_tokens * _CHARS),
-            middle=int(settings.middle_tokens * _CHARS),
-            jump=int(settings.prefix_tokens * _CHARS),
+            prefix=int(prefix * _CHARS),
+            suffix=int(least(settings.suffix_tokens, allowed.suffix) * _CHARS),
+            middle=int(least(settings.middle_tokens, allowed.middle) * _CHARS),
+            jump=int(prefix * _CHARS),
             lines=lines,
+            tight=allowed != Allowance(),
             alone=request.anchor_lines is not None,
         )
 
@@ -140,7 +143,7 @@ class Layout:
     def _head(self, request: CompletionRequest, fim: FimIds) -> list[tuple[Segment, bytes]]:
         """Everything stable before the prefix: nothing at all when there is nothing to say."""
         parts = self._plain_head()
-        extras = self._affordable_extras(request.extras)
+        extras = self._affordable_extras(request)
         if not extras or fim.sep < 0:
             return parts
         if fim.rep >= 0:
@@ -151,13 +154,13 @@ class Layout:
             parts += [_mark(fim.sep), self._part("extra", text, extra.filename)]
         return [*parts, _mark(fim.sep), self._part("path", f"{request.path or 'file'}\n")]
 
-    def _affordable_extras(self, extras: tuple[Extra, ...]) -> tuple[Extra, ...]:
+    def _affordable_extras(self, request: CompletionRequest) -> tuple[Extra, ...]:
         """The newest extras that fit; the oldest go first, as clients order them oldest first."""
-        room = self._settings.extra_tokens
+        room = least(self._settings.extra_tokens, request.allowance.extras)
         if self._rate:
             room = min(room, self._affordable(_PATIENCE))
         kept: list[Extra] = []
-        for extra in reversed(extras):
+        for extra in reversed(request.extras):
             room -= count(self._encode(extra.text))
             if room < 0:
                 break
