@@ -203,7 +203,7 @@ class IndexingClient:
                 self.state = _decoder.decode(await stream.readexactly(length))
 
     async def _watch_roots(self) -> None:
-        seen: object = None
+        seen: object = ()  # no stamp: without a list the settings' own roots still count
         listed: tuple[RootSpec, ...] = ()
         while True:
             now = _stamp(roots.file())

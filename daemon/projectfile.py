@@ -20,7 +20,9 @@ from daemon.settings import Settings
 from indexer.globs import Globs
 
 NAME = ".foretype.toml"
-MOST_BYTES = 16_384
+MOST_BYTES = 8192
+MOST_LINE = 1000
+"""Bytes of one line: tomllib takes quadratic time for a key of many parts, a second for 16 kB of `a.a.a`."""
 _SHOWN = 400
 
 
@@ -70,6 +72,8 @@ def read(file: Path, owner: int | None = None) -> bytes:
         data = handle.read(MOST_BYTES + 1) or b""
     if len(data) > MOST_BYTES:
         raise OSError(0, f"it is larger than {MOST_BYTES} bytes")
+    if any(len(line) > MOST_LINE for line in data.split(b"\n")):
+        raise OSError(0, f"it has a line longer than {MOST_LINE} bytes")
     return data
 
 

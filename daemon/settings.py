@@ -184,8 +184,9 @@ def narrowed(settings: Settings, tree: dict[str, Any], where: str) -> dict[str, 
     """
     known, base = narrowing(), msgspec.to_builtins(settings)
     for section, values in tree.items():
-        for key in [f"{section}.{name}" for name in values] if isinstance(values, dict) else [section]:
-            if key not in known:
+        table = section in base and isinstance(values, dict)
+        for key in [f"{section}.{name}" for name in values] if table else [section]:
+            if not table or key not in known:
                 raise SettingsError(f"{where}: a project cannot set {key}", f"It may set {', '.join(known)}")
         base[section] = {**base[section], **values}
     chosen, found = _convert(base, Settings, where), {}
