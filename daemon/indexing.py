@@ -61,13 +61,13 @@ def newest_vocabulary() -> str:
 class IndexingClient:
     """Keeps one indexer process while there are roots. One event loop only."""
 
-    def __init__(self, settings: Settings, projects: Projects) -> None:
+    def __init__(self, settings: Settings, projects: Projects | None = None) -> None:
         self.state: State | None = None
         self.failure = ""
         """Why the last child ended; empty when none did."""
         self.restarts = 0
         self._settings = settings
-        self._projects = projects
+        self._projects = projects or Projects(settings)
         self._vocabulary = ""
         self._specs: tuple[RootSpec, ...] = ()
         self._process: asyncio.subprocess.Process | None = None
