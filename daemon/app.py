@@ -28,6 +28,7 @@ from daemon.instance import Hello, Holder, Lock
 from daemon.models import catalogue
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
+from daemon.projects import Projects
 from daemon.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -82,8 +83,9 @@ class _Life:
         self._engine = LateEngine()
         self._end = asyncio.Event()
         self._addresses: tuple[str, ...] = ()
-        self._pipeline = Pipeline(self._engine, settings, self._metrics)
-        self._indexing = IndexingClient(settings)
+        self._projects = Projects(settings)
+        self._pipeline = Pipeline(self._engine, settings, self._metrics, self._projects)
+        self._indexing = IndexingClient(settings, self._projects)
         self._pipeline.working = self._indexing.working
         self._house = House(
             pipeline=self._pipeline,
@@ -174,6 +176,7 @@ class _Life:
                 metrics=self._metrics.snapshot(),
                 notes=self._notes,
                 index=self._indexing.facts(),
+                projects=self._projects.refused(),
             )
         )
 

@@ -18,13 +18,14 @@ import msgspec
 
 from daemon import paths, roots
 from daemon.errors import SettingsError
+from daemon.projects import Projects
 from daemon.settings import Settings
 from indexer import frames
 from indexer.frames import Ask, Begin, Busy, End, Frame, Plan, Roots, RootSpec, State, Touch
 
 _log = logging.getLogger(__name__)
 _LOOK_S = 1.0
-"""How often the list of roots is looked at: one stat."""
+"""How often the list of roots and their project files are looked at: one stat each."""
 _STOP_S = 1.0
 _QUIET_S = 3.0
 """Longer than a completion takes; typing makes one long busy time of many."""
@@ -60,12 +61,13 @@ def newest_vocabulary() -> str:
 class IndexingClient:
     """Keeps one indexer process while there are roots. One event loop only."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, projects: Projects | None = None) -> None:
         self.state: State | None = None
         self.failure = ""
         """Why the last child ended; empty when none did."""
         self.restarts = 0
         self._settings = settings
+        self._projects = projects or Projects(settings)
         self._vocabulary = ""
         self._specs: tuple[RootSpec, ...] = ()
         self._process: asyncio.subprocess.Process | None = None
@@ -201,19 +203,20 @@ class IndexingClient:
                 self.state = _decoder.decode(await stream.readexactly(length))
 
     async def _watch_roots(self) -> None:
-        seen: object = None
+        seen: object = ()  # no stamp: without a list the settings' own roots still count
+        listed: tuple[RootSpec, ...] = ()
         while True:
             now = _stamp(roots.file())
             if now != seen:
                 seen = now
                 try:
-                    specs = roots.specs(self._settings.index)
+                    listed = roots.specs(self._settings.index)
                 except SettingsError as error:
                     _log.warning("%s", error)
-                    specs = self._specs
-                if specs != self._specs:
-                    self._specs = specs
-                    self._tell()
+            specs = tuple(self._projects.spec(spec) for spec in listed)
+            if specs != self._specs:
+                self._specs = specs
+                self._tell()
             await asyncio.sleep(_LOOK_S)
 
     def _tell(self) -> None:

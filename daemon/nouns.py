@@ -27,6 +27,7 @@ StopReason = Literal[
     "time",  # time limit
     "window",  # no room left in the model's context
     "warm",  # nothing was to be generated
+    "off",  # completions are switched off for this file; `note` says by what
     "cancelled",  # client gone
     "superseded",  # a newer request of the same client took over
     "engine",  # the engine failed; `note` says how
@@ -60,6 +61,15 @@ class Limits(Noun, frozen=True):
     """llama-server's `n_indent`: a later line indented less than this many columns ends the text."""
 
 
+class Allowance(Noun, frozen=True):
+    """Most tokens of each part that this file's project lets the model see. None: as set."""
+
+    prefix: int | None = None
+    suffix: int | None = None
+    middle: int | None = None
+    extras: int | None = None
+
+
 class Sampling(Noun, frozen=True):
     """Temperature 0 is greedy; `seed` makes sampling repeatable."""
 
@@ -84,6 +94,7 @@ class CompletionRequest(Noun, frozen=True):
     """The file's own line end, restored on the way out."""
     extras: tuple[Extra, ...] = ()
     limits: Limits = Limits()
+    allowance: Allowance = Allowance()
     sampling: Sampling = Sampling()
     replaces: bool = True
     """The client can replace text after the cursor; without it an answer is only ever inserted."""
@@ -255,3 +266,8 @@ class EngineProfile(Noun, frozen=True):
             return 0.0
         rows, ms = max(self.prefill)
         return tokens * ms / rows
+
+
+def least(limit: int, other: int | None) -> int:
+    """The lower of a limit and one that may not be there."""
+    return limit if other is None else min(limit, other)

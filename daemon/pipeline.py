@@ -17,6 +17,7 @@ from daemon.errors import Loading, NotSupported
 from daemon.nouns import Completion, CompletionRequest, Generation, Limits, Prompt
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
+from daemon.projects import Projects
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
 from indexer.tokens import TiktokenTokenizer
@@ -33,10 +34,13 @@ OnText = Callable[[str], Awaitable[None]]
 class Pipeline:
     """Answers requests with one engine. Used by one event loop."""
 
-    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, metrics: Metrics, projects: Projects | None = None
+    ) -> None:
         self._engine = engine
         self._settings = settings
         self._metrics = metrics
+        self._projects = projects or Projects(settings)
         self._layout: tuple[str, Layout] | None = None
         self._jobs: dict[str, str] = {}
         self._numbers = itertools.count(1)
@@ -52,6 +56,10 @@ class Pipeline:
         All texts given to `on_text` together are the completion's text.
         Raises Loading while no model is ready, NotSupported when the request fits no window.
         """
+        narrowing = self._projects.of(request.path)
+        if narrowing.off:
+            return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
+        request = narrowing.apply(request)
         layout = self._planner()
         self.working()
         self._stop_idle()

@@ -1,14 +1,14 @@
-"""One defaulted tree of settings. An unknown key is an error that names it.
+"""One defaulted tree of settings. An unknown key is an error that names it; a project can only narrow.
 
 Order: defaults here (config/default.toml documents each and is proved equal by a test) → the user's
-config.toml → command-line flags. Nothing is read from a project, so a checkout cannot change a setting.
+config.toml → command-line flags. What a project's file may say afterwards is marked at each key.
 """
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,18 @@ from daemon import paths
 from daemon.errors import SettingsError
 
 T = TypeVar("T", bound="Section")
+Lines = Literal["auto", "line", "block", "free"]
+_PROJECT = "project"
+_LINES = ("line", "auto", "block", "free")
+"""The shortest answers first."""
+Lowered = Annotated[int, msgspec.Meta(extra={_PROJECT: "lower"})]
+"""A project may lower it."""
+Ended = Annotated[bool, msgspec.Meta(extra={_PROJECT: "only false"})]
+"""A project may make it false."""
+Extended = Annotated[tuple[str, ...], msgspec.Meta(extra={_PROJECT: "add"})]
+"""Leaves something out; a project may add to it."""
+Shortened = Annotated[Lines, msgspec.Meta(extra={_PROJECT: "shorten"})]
+"""A project may ask for shorter answers."""
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,12 +76,12 @@ class Context(Section, frozen=True):
     anchor_lines: int = 3
     """Lines above the first edit of a burst where the middle begins."""
     heal: bool = True
-    prefix_tokens: int = 768
-    suffix_tokens: int = 128
-    extra_tokens: int = 2048
+    prefix_tokens: Lowered = 768
+    suffix_tokens: Lowered = 128
+    extra_tokens: Lowered = 2048
     idle: bool = True
     """Evaluate a better anchor while nobody types."""
-    middle_tokens: int = 384
+    middle_tokens: Lowered = 384
     """A middle longer than this moves the anchor."""
     jump_ms: int = 1000
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
@@ -80,9 +92,13 @@ class Context(Section, frozen=True):
 class Complete(Section, frozen=True):
     """What an answer may hold."""
 
-    lines: Literal["auto", "line", "block", "free"] = "auto"
-    max_tokens: int = 64
-    time_ms: int = 2000
+    on: Ended = True
+    """False: every answer is empty."""
+    ignore: Extended = ()
+    """Files that are left out everywhere: patterns as in .gitignore, without `!` (indexer/globs.py)."""
+    lines: Shortened = "auto"
+    max_tokens: Lowered = 64
+    time_ms: Lowered = 2000
     temperature: float = 0.0
     top_p: float = 0.9
 
@@ -90,8 +106,10 @@ class Complete(Section, frozen=True):
 class Index(Section, frozen=True):
     """The repository index."""
 
-    on: bool = True
-    """False: nothing is read and no process runs."""
+    on: Ended = True
+    """False: nothing is read and no process runs; from a project: nothing of it is kept."""
+    ignore: Extended = ()
+    """Files that only the index leaves out, beyond git's rules."""
     roots: tuple[str, ...] = ()
     """Folders to index, beside those registered with `foretype index add`."""
     workers: int = 0
@@ -99,7 +117,7 @@ class Index(Section, frozen=True):
     max_file_kb: int = 1024
     max_line: int = 20_000
     """Files that are larger, or hold a longer line (bytes), are skipped."""
-    max_files: int = 200_000
+    max_files: Lowered = 200_000
     """Of one root."""
     budget_ms: int = 2000
     """Wall clock of one file's parse."""
@@ -151,6 +169,56 @@ def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None =
     return _convert(tree, Settings, str(where))
 
 
+def narrowing() -> dict[str, str]:
+    """Key → what a project may do to it: `lower`, `only false`, `add` or `shorten`. Others it cannot set."""
+    found = {}
+    for section in msgspec.structs.fields(Settings):
+        for field in msgspec.structs.fields(section.type):
+            for meta in getattr(field.type, "__metadata__", ()):
+                found[f"{section.name}.{field.name}"] = str(meta.extra[_PROJECT])
+    return found
+
+
+def narrowed(settings: Settings, tree: dict[str, Any], where: str) -> dict[str, Any]:
+    """Key → value of a project's `tree`, every one proved to be valid and to narrow `settings`.
+
+    Raises SettingsError naming `where`, the key and what is allowed.
+    """
+    known, base = narrowing(), msgspec.to_builtins(settings)
+    for section, values in tree.items():
+        table = section in base and isinstance(values, dict)
+        for key in [f"{section}.{name}" for name in values] if table else [section]:
+            if not table or key not in known:
+                raise SettingsError(f"{where}: a project cannot set {key}", f"It may set {', '.join(known)}")
+        base[section] = {**base[section], **values}
+    chosen, found = _convert(base, Settings, where), {}
+    for key in (f"{section}.{name}" for section, values in tree.items() for name in values):
+        value, users = _value(chosen, key), _value(settings, key)
+        if _wider(known[key], value, users):
+            remedy = f"{users!r} is set, and a project can only narrow ({known[key]})"
+            raise SettingsError(f"{where}: {key} is {value!r}", remedy)
+        found[key] = value
+    return found
+
+
+def shorter(one: Lines, other: Lines) -> Lines:
+    """The one that lets an answer hold less."""
+    return min(one, other, key=_LINES.index)
+
+
+def _wider(how: str, value: Any, users: Any) -> bool:
+    if how == "add":
+        return False
+    if how == "shorten":
+        return _LINES.index(value) > _LINES.index(users)
+    return bool(value > users)
+
+
+def _value(settings: Settings, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return getattr(getattr(settings, section), name)
+
+
 def _read(where: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(where.read_text(encoding="utf-8-sig"))
@@ -179,6 +247,8 @@ def _check(settings: Settings, where: str) -> None:
         "context.anchor_lines": (settings.context.anchor_lines, 0, 100),
         "context.suffix_tokens": (settings.context.suffix_tokens, 0, 65536),
         "context.prefix_tokens": (settings.context.prefix_tokens, 16, 65536),
+        "context.middle_tokens": (settings.context.middle_tokens, 16, 65536),
+        "context.extra_tokens": (settings.context.extra_tokens, 0, 1_048_576),
         "complete.max_tokens": (settings.complete.max_tokens, 1, 4096),
         "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
         "index.workers": (settings.index.workers, 0, 64),

@@ -35,6 +35,8 @@ class Caps:
     """Files of one root."""
     folders: int = 100_000
     """Folders watched natively; more are scanned periodically."""
+    ignore: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Patterns beyond git's, see RootSpec."""
 
 
 DEFAULTS = Caps()

@@ -36,6 +36,11 @@ class RootSpec(Part, frozen=True):
     path: str
     folder: str
     generation: int = 0
+    ignore: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """What is left out beyond git's rules: patterns (see globs.py), before them the root's place below the
+    folder that they are of: empty for the root itself, ending with `/` otherwise."""
+    max_files: int | None = None
+    """Less than the plan's."""
 
 
 class Plan(Part, frozen=True):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from indexer import git
 from indexer.errors import RootUnavailable
+from indexer.globs import Globs
 from indexer.specs import Rules, SpecRules, above, checkout_above, is_folder
 
 IGNORE_FILES = (".gitignore", ".gitmodules")
@@ -23,12 +24,15 @@ _MODULE_DEPTH = 16
 _ROOTS = 64
 
 
-def rules_for(root: Path | str, depth: int = 64) -> Rules:
+def rules_for(root: Path | str, depth: int = 64, ignore: Sequence[tuple[str, Sequence[str]]] = ()) -> Rules:
     """The rules of `root` as it is now: git's where it lies in a checkout that git will speak about.
 
-    `depth` bounds the folders entered by pathspec.
+    `depth` bounds the folders entered by pathspec; `ignore` leaves out more (RootSpec). Raises ValueError
+    for a pattern that is none.
     """
     top = os.fspath(root)
+    if ignore:
+        return Narrowed(rules_for(top, depth), ignore)
     marks = git.folders(top) if checkout_above(top) is not None else None
     if marks is not None and git.list_files(top, (".git",)) is not None:
         return GitRules(top, marks)
@@ -145,6 +149,34 @@ class GitRules:
             groups.setdefault(top, []).append((path[len(top) + 1 :] if top else path) or ".")
         for top, part in groups.items():
             yield f"{top}/" if top else "", part
+
+
+class Narrowed:
+    """`inner` without what the patterns of `ignore` match: never anything that `inner` leaves out."""
+
+    def __init__(self, inner: Rules, ignore: Sequence[tuple[str, Sequence[str]]]) -> None:
+        self._inner = inner
+        self._lists = [(lead, Globs(patterns)) for lead, patterns in ignore]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """See Rules."""
+        return self._inner.marks
+
+    def listing(self) -> list[str]:
+        """See Rules."""
+        return [path for path in self._inner.listing() if not self._shut(path)]
+
+    def select(self, paths: Sequence[str]) -> set[str]:
+        """See Rules."""
+        return {path for path in self._inner.select(paths) if not self._shut(path)}
+
+    def ignored_folders(self, folders: Sequence[str]) -> set[str]:
+        """See Rules."""
+        return self._inner.ignored_folders(folders) | {f for f in folders if self._shut(f, folder=True)}
+
+    def _shut(self, path: str, folder: bool = False) -> bool:
+        return any(globs.match(lead + path, folder) for lead, globs in self._lists)
 
 
 def _holds_git(root: str, folder: str) -> bool:

@@ -53,7 +53,12 @@ class Root:
         self._stirred = 0.0
         self._looked = 0.0
         self._touched: set[str] = set()
-        self._caps = Caps(size=plan.max_file_kb * 1024, line=plan.max_line, files=plan.max_files)
+        self._caps = Caps(
+            size=plan.max_file_kb * 1024,
+            line=plan.max_line,
+            files=plan.max_files if spec.max_files is None else min(spec.max_files, plan.max_files),
+            ignore=spec.ignore,
+        )
         self._rules: Rules | None = None
         self._left_out = ""
 

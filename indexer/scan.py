@@ -32,7 +32,7 @@ class Scan:
 
     def _run(self) -> None:
         try:
-            rules = rules_for(self._root, self._caps.depth)
+            rules = rules_for(self._root, self._caps.depth, self._caps.ignore)
             listing = walk.scan(self._root, self._caps, rules)
             self._found = walk.compare(self._root, listing, self._known)
             self.rules = rules

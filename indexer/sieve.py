@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
+from indexer.content import DEFAULTS, Caps
 from indexer.ignore import rules_for
 from indexer.records import FileChange
 from indexer.specs import above
@@ -20,15 +21,15 @@ _REMEMBERED = 20_000
 class Sieve:
     """One root's. Used by one thread."""
 
-    def __init__(self, root: str, depth: int) -> None:
+    def __init__(self, root: str, caps: Caps = DEFAULTS) -> None:
         self._root = root
-        self._depth = depth
+        self._caps = caps
         self._case_blind = _case_blind(root)
         self._listed: set[str] = set()
         self._refused: set[str] = set()
         self.folders: set[str] = set()
         """Folders that held something that counts."""
-        self._rules = rules_for(root, depth)
+        self._rules = rules_for(root, caps.depth, caps.ignore)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -37,7 +38,7 @@ class Sieve:
 
     def refresh(self) -> bool:
         """Ask anew what counts. True when that is not what it was."""
-        self._rules = rules_for(self._root, self._depth)
+        self._rules = rules_for(self._root, self._caps.depth, self._caps.ignore)
         before = self._listed
         self._listed = set(self._rules.listing())
         self._refused.clear()
@@ -83,7 +84,7 @@ class Sieve:
         A folder's content is looked at after the consumer has taken it: nothing slips through between.
         """
         level = self._not_ignored([f for f in start if self._kind(f) == "folder"])
-        for _ in range(self._depth + 1):
+        for _ in range(self._caps.depth + 1):
             yield from level
             below = [child for folder in level for child in self._children(folder)]
             level = self._not_ignored(below)

@@ -32,8 +32,10 @@ _Specs = tuple[_Spec, ...]
 class Rules(Protocol):
     """What counts below one root."""
 
-    marks: tuple[str, ...]
-    """Folders, absolute, whose HEAD, index and exclude change the answer."""
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Folders, absolute, whose HEAD, index and exclude change the answer."""
+        ...
 
     def listing(self) -> list[str]:
         """Every path that counts, sorted: files, links and perhaps special files; some may be gone by now."""

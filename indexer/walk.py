@@ -84,7 +84,7 @@ def scan(root: Path | str, caps: Caps = DEFAULTS, rules: Rules | None = None) ->
     """
     top = os.fspath(root)
     before = identity(top)
-    paths = (rules or rules_for(top, caps.depth)).listing()
+    paths = (rules or rules_for(top, caps.depth, caps.ignore)).listing()
     folders: dict[str, list[str]] = {}
     unnamable: list[str] = []
     for path in paths[: caps.files]:

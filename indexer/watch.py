@@ -203,7 +203,7 @@ class Watcher:
         why = f"{network} does not report changes made elsewhere" if network else ""
         self.degraded = self._say("asked to" if self._kind == "scan" else why)
         if not self.degraded:
-            self._sieve = Sieve(self._root, self._caps.depth)
+            self._sieve = Sieve(self._root, self._caps)
             self._sieve.refresh()
             try:
                 self._source = self._new_source()

@@ -39,6 +39,8 @@ LAYERS = (
     ("daemon/documents/recovery.py", 6),
     ("daemon/documents/mirror.py", 5),
     ("daemon/readers.py", 4),
+    ("daemon/projects.py", 4),
+    ("daemon/projectfile.py", 3),
     ("daemon/roots.py", 3),
     ("daemon/documents/", 3),
     ("indexer/", 2),

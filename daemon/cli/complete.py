@@ -171,7 +171,8 @@ def _colours() -> bool:
 def _costs(answer: dict[str, Any], elapsed: float) -> str:
     times, work = answer.get("timings", {}), answer.get("counters", {})
     if not answer.get("text"):
-        return f"nothing to show (stop: {answer.get('stop')}) after {elapsed:.0f} ms"
+        note = f"; {answer['note']}" if answer.get("note") else ""
+        return f"nothing to show (stop: {answer.get('stop')}{note}) after {elapsed:.0f} ms"
     prompt = (
         f"{work.get('prompt', 0)} = {work.get('reused', 0)} reused + {work.get('evaluated', 0)} evaluated"
     )

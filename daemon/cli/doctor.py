@@ -17,12 +17,14 @@ from typing import Any, Literal
 import msgspec
 
 import daemon
-from daemon import instance, paths, resources, settings
+from daemon import instance, paths, resources, roots, settings
 from daemon.cli import common, report
 from daemon.errors import ForetypeError
 from daemon.instance import Hello
 from daemon.models import catalogue
 from daemon.observe import logs
+from daemon.projectfile import NAME
+from daemon.projects import Projects
 from daemon.settings import Settings
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
@@ -75,6 +77,7 @@ def examine(config: Path | None = None) -> Iterator[Check]:
     yield port(chosen, body)
     yield _guarded("model", lambda: model(chosen, body))
     yield engine(body)
+    yield _guarded("projects", lambda: project_files(chosen, body))
     yield disk()
     yield log_size(chosen)
     yield proxies()
@@ -192,6 +195,19 @@ def engine(body: dict[str, Any]) -> Check:
     if degraded:
         return Check("engine", "warn", f"{text}; {'; '.join(degraded)}", "`foretype status` has the details")
     return Check("engine", "ok", text)
+
+
+def project_files(chosen: Settings, body: dict[str, Any]) -> Check:
+    """Whether a project file here, in an indexed folder, or met by the daemon counts as absent."""
+    known = Projects(chosen)
+    known.of(str(Path.cwd() / "file"))
+    for spec in roots.specs(chosen.index):
+        known.spec(spec)
+    found = {one["file"]: one["reason"] for one in (*body.get("projects", ()), *known.refused())}
+    if not found:
+        return Check("projects", "ok", f"no {NAME} is refused")
+    text = "; ".join(f"{file} is not used: {reason}" for file, reason in found.items())
+    return Check("projects", "warn", text, "Mend the file; config/default.toml marks what it may set")
 
 
 def disk() -> Check:

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from daemon import indexing, roots
 from daemon.errors import LifecycleError
+from daemon.projects import Projects
 from daemon.settings import Settings
 from indexer import statefile
 from indexer.frames import Begin, RootState, Source, State, pack
@@ -54,7 +55,8 @@ def _follow(settings: Settings, root: Path, show: Show) -> None:
 
 
 def _once(settings: Settings, root: Path, show: Show) -> None:
-    specs = tuple(spec for spec in roots.specs(settings.index) if spec.path == str(root))
+    projects = Projects(settings)
+    specs = tuple(projects.spec(s) for s in roots.specs(settings.index) if s.path == str(root))
     begin = Begin(roots=specs, plan=indexing.plan(settings, indexing.newest_vocabulary()), once=True)
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "indexer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

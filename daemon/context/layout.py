@@ -18,7 +18,7 @@ import msgspec
 from daemon.context.anchor import Anchor, Anchors, Window
 from daemon.context.head import Head, Part, mark
 from daemon.errors import NotSupported
-from daemon.nouns import CompletionRequest, EngineProfile, Prompt, Segment
+from daemon.nouns import Allowance, CompletionRequest, EngineProfile, Prompt, Segment, least
 from daemon.settings import Context
 from daemon.surroundings import Stable
 from indexer.tokens import Tokenizer, count
@@ -104,12 +104,15 @@ class Layout:
     def _wide(self, request: CompletionRequest) -> Window:
         settings = self._settings
         lines = settings.anchor_lines if request.anchor_lines is None else request.anchor_lines
+        allowed = request.allowance
+        prefix = least(settings.prefix_tokens, allowed.prefix)
         return Window(
-            prefix=int(settings.prefix_tokens * _CHARS),
-            suffix=int(settings.suffix_tokens * _CHARS),
-            middle=int(settings.middle_tokens * _CHARS),
-            jump=int(settings.prefix_tokens * _CHARS),
+            prefix=int(prefix * _CHARS),
+            suffix=int(least(settings.suffix_tokens, allowed.suffix) * _CHARS),
+            middle=int(least(settings.middle_tokens, allowed.middle) * _CHARS),
+            jump=int(prefix * _CHARS),
             lines=lines,
+            tight=allowed != Allowance(),
             alone=request.anchor_lines is not None,
         )
 
@@ -127,7 +130,7 @@ class Layout:
 
     def _patience(self, request: CompletionRequest) -> int:
         """Tokens of a client's own snippets that may be evaluated for it at once."""
-        room = min(self._settings.extra_tokens, self._profile.context // 3)
+        room = min(least(self._settings.extra_tokens, request.allowance.extras), self._profile.context // 3)
         measured = not request.cache or request.context == "now"
         return room if measured or not self._rate else min(room, self._affordable(_PATIENCE))
 

@@ -13,7 +13,7 @@ from daemon.engine.protocol import Engine
 from daemon.errors import Loading
 from daemon.nouns import Completion, CompletionRequest, EngineProfile, StopReason
 
-UNFINISHED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine")
+UNFINISHED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine", "off")
 """Stops after which a text is not worth showing."""
 _STOP_TYPES: dict[str, str] = {"eos": "eos", "word": "word", **dict.fromkeys(UNFINISHED, "none")}
 """Everything else is a limit, as llama-server calls its own dedent and time stops."""

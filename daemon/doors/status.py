@@ -36,6 +36,8 @@ class Facts:
     metrics: _Body
     notes: tuple[str, ...]
     index: _Body
+    projects: list[dict[str, str]]
+    """Project files that are not used: Projects.refused()."""
 
 
 def status_body(facts: Facts) -> _Body:
@@ -57,6 +59,7 @@ def status_body(facts: Facts) -> _Body:
         "queue": _queue(facts.report),
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "index": facts.index,
+        "projects": facts.projects,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
         "errors": counters.get("errors", {}),
@@ -173,6 +176,7 @@ def _degradations(facts: Facts) -> list[str]:
     profile, asked = facts.profile, facts.settings.engine
     for root in facts.index.get("roots", ()):
         found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
+    found += [f"{project['file']} is not used: {project['reason']}" for project in facts.projects]
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
     if facts.vocabulary_note:

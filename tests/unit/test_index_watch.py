@@ -462,7 +462,7 @@ def test_pending_hands_out_when_it_is_quiet_or_time_is_up() -> None:
 
 
 def test_sieve_tells_what_is_gone_from_what_is_not(root: Path) -> None:
-    sieve = Sieve(str(root), 64)
+    sieve = Sieve(str(root))
     assert sieve.refresh()
     assert not sieve.refresh()
     (root / "d1/e/f1.py").unlink()
