@@ -20,7 +20,7 @@ from daemon.polish.emit import Emitter
 from daemon.projects import Projects
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
-from indexer.tokens import TiktokenTokenizer
+from indexer.tokens import TiktokenTokenizer, Tokenizer
 from indexer.vocabulary import load
 
 _log = logging.getLogger(__name__)
@@ -124,16 +124,9 @@ class Pipeline:
                 f"the engine is {state.phase}: {state.detail}".rstrip(": "), "Try again in a moment"
             )
         if self._layout is None or self._layout[0] != path:
-            if note:
-                raise NotSupported(f"this model's tokenizer is not supported: {note}", "Choose another model")
-            try:
-                tokenizer = TiktokenTokenizer(load(Path(path)))
-            except VocabularyUnusable as error:
-                raise NotSupported(
-                    str(error), "Restart the daemon: the vocabulary is exported anew"
-                ) from error
-            self._layout = (path, Layout(tokenizer, profile, self._settings.context))
             self.note = "" if profile.model.fim.usable else "plain prefix: the model has no FIM tokens"
+            tokenizer = _tokenizer(Path(path), note, Path(profile.model.path))
+            self._layout = (path, Layout(tokenizer, profile, self._settings.context))
         return self._layout[1]
 
     def _plan_idle(self, layout: Layout, request: CompletionRequest, anchor: Anchor) -> None:
@@ -167,3 +160,15 @@ class Pipeline:
     async def close(self) -> None:
         """Stop idle work."""
         self._stop_idle()
+
+
+def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:
+    """From the exported vocabulary; from the model's own file where only llama.cpp can split its text."""
+    if note:
+        from daemon.engine.binding import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
+
+        return Words(model)
+    try:
+        return TiktokenTokenizer(load(exported))
+    except VocabularyUnusable as error:
+        raise NotSupported(str(error), "Restart the daemon: the vocabulary is exported anew") from error

@@ -180,7 +180,7 @@ def _degradations(facts: Facts) -> list[str]:
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
     if facts.vocabulary_note:
-        found.append(f"vocabulary: {facts.vocabulary_note}")
+        found.append(f"llama.cpp splits text for the daemon, and not for the index: {facts.vocabulary_note}")
     if profile is None:
         return found
     if profile.model.fim.usable:

@@ -69,6 +69,17 @@ def vocabulary() -> tuple[list[str], list[str]]:
     return tokens, merges
 
 
+def pieces() -> tuple[list[str], list[int]]:
+    """(tokens, types) of a small SentencePiece vocabulary: unknown, bytes, beginnings of words, words."""
+    words = []
+    for word in WORDS:
+        for text in (word, f"\u2581{word}"):
+            words += [text[:n] for n in range(2, len(text) + 1)]
+    letters = sorted({letter for word in words for letter in word})
+    plain = list(dict.fromkeys([*letters, *words]))
+    return ["<unk>", *(f"<0x{b:02X}>" for b in range(256)), *plain], [2, *[6] * 256, *[1] * len(plain)]
+
+
 def write(
     path: Path,
     *,
@@ -79,12 +90,16 @@ def write(
     context: int = 4096,
     pre: str = "qwen2",
     add_bos: bool = False,
+    sentencepiece: bool = False,
 ) -> Path:
     """Write the model; the same arguments give the same bytes."""
     tokens, merges = vocabulary()
+    types = [1] * len(tokens)
+    if sentencepiece:
+        tokens, types = pieces()
     first = len(tokens)
     tokens = [*tokens, *CONTROL]
-    types = [1] * first + [3] * len(CONTROL)
+    types += [3] * len(CONTROL)
     heads, ff = 4, width * 2
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_name("tiny")
@@ -97,11 +112,15 @@ def write(
     writer.add_rope_freq_base(10000.0)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_file_type(0)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
+    writer.add_tokenizer_model("llama" if sentencepiece else "gpt2")
+    writer.add_tokenizer_pre("default" if sentencepiece else pre)
     writer.add_token_list(tokens)
     writer.add_token_types(types)
-    writer.add_token_merges(merges)
+    if sentencepiece:
+        writer.add_token_scores([-float(n) for n in range(len(tokens))])
+        writer.add_unk_token_id(0)
+    else:
+        writer.add_token_merges(merges)
     writer.add_eos_token_id(first)
     writer.add_bos_token_id(first)
     writer.add_add_bos_token(add_bos)
