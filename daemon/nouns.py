@@ -90,6 +90,8 @@ class CompletionRequest(Noun, frozen=True):
     suffix: str = ""
     path: str | None = None
     language: str | None = None
+    whole: bool = False
+    """`prefix` and `suffix` together are the whole file, not a window of it."""
     newline: str = "\n"
     """The file's own line end, restored on the way out."""
     extras: tuple[Extra, ...] = ()

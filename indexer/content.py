@@ -16,7 +16,7 @@ from typing import Literal
 from indexer.deny import DENY, SOURCE_SUFFIXES, denied
 from indexer.records import SkipReason
 
-__all__ = ["DENY", "Caps", "classify", "denied"]
+__all__ = ["DENY", "Caps", "classify", "denied", "secret"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _mostly_control(data: bytes) -> bool:
 
 def _unwanted(text: bytes, path: str, caps: Caps) -> SkipReason | Literal[""]:
     name = path.replace("\\", "/").rpartition("/")[2].lower()
-    if _secret(text, name):
+    if secret(text, name):
         return "denied"
     if name in LOCKFILES or _generated(text):
         return "generated"
@@ -156,7 +156,8 @@ def _unwanted(text: bytes, path: str, caps: Caps) -> SkipReason | Literal[""]:
     return "line" if longest > caps.line else ""
 
 
-def _secret(text: bytes, name: str) -> bool:
+def secret(text: bytes, name: str) -> bool:
+    """A private key or a service account by its content; `name` is the file's name in lower case."""
     if name.rpartition(".")[2] in SOURCE_SUFFIXES:
         return False
     return _KEY.search(text, 0, _HEAD) is not None or (name.endswith(".json") and b'"private_key"' in text)

@@ -44,8 +44,11 @@ class Definitions:
         self._tails: dict[int, int] = {}
         exports = language.facts.exports
         self._needs_words = exports.rule == "words" or bool(exports.private_words)
-        public = "|".join(map(re.escape, exports.public_words)).encode()
-        self._open_file = exports.all_when_unmarked and re.search(rb"\b(?:%b)\b" % public, source) is None
+        public = [word.encode() for word in exports.public_words]
+        words = b"|".join(map(re.escape, public))
+        self._open_file = exports.all_when_unmarked and not (
+            any(word in source for word in public) and re.search(rb"\b(?:%b)\b" % words, source)
+        )
         self._leads: list[Range] = []
 
     def read(self, spans: Mapping[str, Sequence[Range]]) -> None:

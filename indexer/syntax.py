@@ -25,7 +25,9 @@ from tree_sitter import Node, Parser, Query, QueryCursor, Tree
 from indexer.errors import NestingTooDeep, ParseBudgetExceeded
 from indexer.languages.registry import Language
 
-__all__ = ["Edit", "Limits", "Node", "Tree", "captures", "check_depth", "count_errors", "parse", "path_at"]
+__all__ = [
+    "Edit", "Limits", "Node", "Tree", "captures", "check_depth", "count_errors", "moved", "parse", "path_at",
+]  # fmt: skip
 
 MAX_DEPTH = 1_000
 _OPEN, _CLOSE = b"([{", b")]}"
@@ -88,15 +90,20 @@ def parse(
     untouched parts are reused; `old` itself stays as it is. Raises ParseBudgetExceeded, NestingTooDeep."""
     check_depth(source)
     parser = _parser(language, max(1, int(budget_s * 1e6)))
-    before = old.copy() if old is not None else None
-    if before is not None:
-        for edit in edits or ():
-            before.edit(**msgspec.structs.asdict(edit))
+    before = moved(old, *(edits or ())) if old is not None else None
     try:
         return parser.parse(source, before) if before is not None else parser.parse(source)
     except ValueError:
         parser.reset()
         raise ParseBudgetExceeded(f"{language.name}: no tree within {budget_s:g} s") from None
+
+
+def moved(tree: Tree, *edits: Edit) -> Tree:
+    """A copy whose nodes stand where `edits` moved them, not parsed again."""
+    found = tree.copy()
+    for edit in edits:
+        found.edit(**msgspec.structs.asdict(edit))
+    return found
 
 
 def captures(node: Node, query: Query, limits: Limits) -> dict[str, list[Node]]:

@@ -149,6 +149,7 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         suffix=place.suffix,
         path=body.path or None,
         language=body.language or None,
+        whole=body.text is not None,
         newline=place.newline,
         extras=tuple(Extra(text=s.text, filename=s.filename) for s in body.extras if s.text),
         limits=Limits(

@@ -113,6 +113,8 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
     queries: str
     """Text of the three query files, joined."""
+    imports: str = ""
+    """Text of imports.scm alone."""
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -142,6 +144,10 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
         """The joined query, compiled once per process. Raises tree_sitter.QueryError when it is wrong."""
         return _query(self.name)
 
+    def import_query(self) -> tree_sitter.Query:
+        """The query of imports alone, compiled once per process."""
+        return _import_query(self.name)
+
 
 @functools.cache
 def _grammar(where: str) -> tree_sitter.Language:
@@ -155,6 +161,12 @@ def _query(name: str) -> tree_sitter.Query:
     return tree_sitter.Query(language.grammar(), language.queries)
 
 
+@functools.cache
+def _import_query(name: str) -> tree_sitter.Query:
+    language = get(name)
+    return tree_sitter.Query(language.grammar(), language.imports)
+
+
 def _read(folder: Traversable) -> list[Language]:
     facts = msgspec.toml.decode(folder.joinpath("facts.toml").read_bytes(), type=Facts)
     plain = msgspec.structs.asdict(facts)
@@ -162,7 +174,11 @@ def _read(folder: Traversable) -> list[Language]:
     for variant in facts.variants:
         own: dict[str, object] = {"variants": (), "filenames": (), "interpreters": (), **variant}
         shapes.append(msgspec.convert({**plain, **own}, Facts, from_attributes=True))
-    return [Language(name=shape.name, facts=shape, queries=_queries(folder, shape)) for shape in shapes]
+    imports = folder.joinpath("imports.scm").read_text(encoding="utf-8")
+    return [
+        Language(name=shape.name, facts=shape, queries=_queries(folder, shape), imports=imports)
+        for shape in shapes
+    ]
 
 
 def _queries(folder: Traversable, facts: Facts) -> str:

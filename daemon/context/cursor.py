@@ -1,0 +1,257 @@
+"""What stands around the cursor: by the tree where there is a sound one, by the lines where there is none.
+
+Only the path from the root to the cursor is looked at: one query over a few bytes, whose captures the same
+code reads that makes the index's symbols.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Final, cast
+
+import numpy as np
+
+from daemon.context import lines
+from daemon.documents.document import Document
+from daemon.surroundings import Scope, Surroundings, Zone
+from indexer.definitions import Definitions
+from indexer.errors import ParseBudgetExceeded
+from indexer.imports import read_imports
+from indexer.languages import registry
+from indexer.languages.registry import Language
+from indexer.nesting import Range
+from indexer.records import Symbol
+from indexer.syntax import Limits, Node, Tree, captures, path_at
+
+_BUDGET_S: Final = 0.01
+_HEAD: Final = 16_384
+"""Bytes of a file in which its imports are looked for."""
+_SCOPES: Final = frozenset((
+    "module", "namespace", "class", "interface", "struct", "enum", "trait", "type", "function", "method",
+    "constructor", "property", "macro",
+))  # fmt: skip
+_NO_STRING: Final = frozenset((
+    "interpolation", "template_substitution", "string_interpolation", "interpolated_expression",
+    "command_substitution", "expansion", "simple_expansion", "process_substitution",
+))  # fmt: skip
+_STRING: Final = re.compile(r"string|^char|regex|heredoc_(?:body|content)|nowdoc")
+_TYPE: Final = re.compile(
+    r"(?:^|_)type$|^type_(?:identifier|annotation|arguments?|argument_list|parameters?|parameter_list"
+    r"|descriptor|list|projection)$"
+)
+_NAME: Final = re.compile(r"(?:^|_)identifier$|^name$|^identifiers$")
+_WORD: Final = re.compile(r"[^\W\d]\w*")
+
+_imports: OrderedDict[tuple[str, bytes], tuple[str, ...]] = OrderedDict()
+_imports_lock = Lock()
+
+
+def around(document: Document) -> Surroundings:
+    """Where the cursor of a document stands. Without a cursor its end is taken."""
+    language = _language(document.language)
+    text, source = document.text, document.source
+    offset = document.offset if document.offset >= 0 else len(text)
+    byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
+    line = text.count("\n", 0, offset)
+    where = lines.place(text, offset, line, language)
+    if document.tree is None or language is None:
+        chain, zone, node, broken = lines.chain(where), lines.zone(where, language), "", language is not None
+    else:
+        view = _View(document.tree, source, byte, language, where)
+        chain, zone, node, broken = view.chain, view.zone, view.node, view.broken
+        if broken:
+            by_lines = lines.chain(where)
+            chain = chain if len(chain) >= len(by_lines) else by_lines
+            zone = lines.zone(where, language) if zone == "code" else zone
+    return Surroundings(
+        path=document.relative or document.path,
+        root=document.root,
+        language=document.language,
+        zone=zone,
+        node=node,
+        chain=chain,
+        opens_block=where.opens and zone in ("code", "type"),
+        indent=where.indent,
+        names=lines.names(where, text, offset, language),
+        imports=_imported(document, language),
+        broken=broken,
+        line=line,
+    )
+
+
+def _language(name: str) -> Language | None:
+    try:
+        return registry.get(name)
+    except KeyError:
+        return None
+
+
+class _View:
+    """What a tree says of a byte."""
+
+    def __init__(self, tree: Tree, source: bytes, byte: int, language: Language, where: lines.Place) -> None:
+        self._source, self._byte, self._language, self._where = source, byte, language, where
+        near = source[max(0, byte - 4096) : byte]
+        self._anchor = max(0, byte - len(near) + len(near.rstrip()) - 1)
+        """The last byte before the cursor that is not white space."""
+        self._path = path_at(tree, max(0, byte - 1))
+        behind = path_at(tree, self._anchor) if self._anchor < byte - 1 else self._path
+        self.broken = _broken(self._path) or _broken(behind)
+        inside = path_at(tree, byte) if where.head[-1:].isspace() or not where.head else self._path
+        self.node = next((node.type for node in reversed(inside) if node.is_named), "")
+        self._spans = self._captured(tree)
+        self.chain = self._chain()
+        self.zone: Zone = self._zone()
+
+    def _captured(self, tree: Tree) -> dict[str, list[Range]]:
+        limits = Limits(budget_s=_BUDGET_S, start_byte=self._anchor, end_byte=self._byte + 1)
+        try:
+            found = captures(tree.root_node, self._language.query(), limits)
+        except ParseBudgetExceeded:
+            self.broken = True
+            return {}
+        return {name: [node.byte_range for node in nodes] for name, nodes in found.items() if name[0] != "_"}
+
+    def _chain(self) -> tuple[Scope, ...]:
+        if not any(name.startswith(("definition", "container")) for name in self._spans):
+            return ()
+        newlines = cast(Sequence[int], np.flatnonzero(np.frombuffer(self._source, np.uint8) == 10))
+        definitions = Definitions(self._source, newlines, self._language)
+        definitions.read(self._spans)
+        found = [
+            _scope(symbol)
+            for symbol, (start, end) in zip(definitions.symbols, definitions.ranges, strict=True)
+            if symbol.kind in _SCOPES and self._inside(start, end)
+        ]
+        found += _containers(self._source, newlines, self._spans, self._byte)
+        found.sort(key=lambda scope: (scope.start_byte, -scope.end_byte))
+        return tuple(found)
+
+    def _inside(self, start: int, end: int) -> bool:
+        """Whether the cursor is within. A block by indentation ends with its last statement: a line that is
+        indented like its lines still belongs to it."""
+        if start < self._byte < end:
+            return True
+        if not self._language.facts.symbols.ends_before_comments or not start <= self._anchor <= self._byte:
+            return False
+        if end < self._anchor + 1 or end > self._byte:
+            return False
+        begin = self._source.rfind(b"\n", 0, start) + 1
+        margin = self._source[begin:start].decode("utf-8", "replace")
+        here = self._where.indent if not self._where.head.strip() else lines.columns(self._where.head + ".")
+        same = b"\n" not in self._source[self._anchor : self._byte]
+        return here > lines.columns(margin + ".") or (same and start >= begin)
+
+    def _zone(self) -> Zone:
+        byte, source = self._byte, self._source
+        for node in reversed(self._path):
+            kind = node.type
+            if kind in _NO_STRING and byte < node.end_byte:
+                break
+            if "comment" in kind and node.start_byte < byte and self._in_comment(node):
+                return "comment"
+            if _STRING.search(kind) and node.start_byte < byte < node.end_byte:
+                return "string"
+        if any(
+            start < byte <= end and source[end - 1] not in b";"
+            for start, end in self._spans.get("import", ())
+        ):
+            return "import"
+        return "type" if self._is_type() else "code"
+
+    def _in_comment(self, node: Node) -> bool:
+        if self._byte < node.end_byte:
+            return True
+        text = self._source[node.start_byte : node.end_byte].rstrip()
+        closing = self._language.facts.block_comment[1:]
+        line_end = self._source[node.end_byte - 1 : node.end_byte] == b"\n"
+        return (
+            self._byte == node.end_byte
+            and not line_end
+            and not text.endswith(tuple(c.encode() for c in closing))
+        )
+
+    def _is_type(self) -> bool:
+        own = set(self._spans.get("name", ()))
+        for node in reversed(self._path):
+            if node.byte_range in own:
+                return False
+            if _TYPE.search(node.type):
+                return node.start_byte < self._byte
+            if node.is_named and not _NAME.search(node.type):
+                return False
+        return False
+
+
+def _broken(path: Sequence[Node]) -> bool:
+    """Whether the smallest node of several lines on a path, or its child on the path, holds an error."""
+    if any(node.is_error or node.is_missing for node in path):
+        return True
+    wide = [node for node in path[1:] if node.start_point[0] < node.end_point[0]]
+    return (wide[-1] if wide else path[-1]).has_error
+
+
+def _scope(symbol: Symbol) -> Scope:
+    span = symbol.span
+    return Scope(
+        kind=symbol.kind,
+        name=symbol.name,
+        signature=symbol.signature,
+        start_line=span.start_line,
+        end_line=span.end_line,
+        start_byte=span.start_byte,
+        end_byte=span.end_byte,
+    )
+
+
+def _containers(
+    source: bytes, newlines: Sequence[int], spans: Mapping[str, Sequence[Range]], byte: int
+) -> list[Scope]:
+    """Blocks that add to a type from outside (`impl`, `extension`), which are no symbols of their own."""
+    found = []
+    for start, end in spans.get("container", ()):
+        owner = min((at for at in spans.get("scope", ()) if start <= at[0] < end), default=None)
+        if owner is None or not start < byte < end:
+            continue
+        header = source[start : min(end, start + 400)].split(b"{")[0].decode("utf-8", "replace")
+        found.append(
+            Scope(
+                kind="class",
+                name=source[owner[0] : owner[1]].decode("utf-8", "replace"),
+                signature=" ".join(header.split()),
+                start_line=int(np.searchsorted(newlines, start)),
+                end_line=int(np.searchsorted(newlines, end - 1)) + 1,
+                start_byte=start,
+                end_byte=end,
+            )
+        )
+    return found
+
+
+def _imported(document: Document, language: Language | None) -> tuple[str, ...]:
+    """Names that the head of the file imports; the last part of a module that is imported whole."""
+    if document.tree is None or language is None:
+        return ()
+    key = (language.name, document.source[:_HEAD])
+    with _imports_lock:
+        if key in _imports:
+            _imports.move_to_end(key)
+            return _imports[key]
+    try:
+        limits = Limits(budget_s=_BUDGET_S, end_byte=_HEAD)
+        found = captures(document.tree.root_node, language.import_query(), limits)
+    except ParseBudgetExceeded:
+        return ()
+    spans = {name: [node.byte_range for node in nodes] for name, nodes in found.items() if name[0] != "_"}
+    names: dict[str, None] = {}
+    for entry in read_imports(document.source, [], spans, language.facts.imports.separator):
+        last = _WORD.findall(entry.module)[-1:]
+        names.update(dict.fromkeys(name for name in entry.names or last if _WORD.fullmatch(name)))
+    with _imports_lock:
+        _imports[key] = tuple(names)
+        if len(_imports) > 64:
+            _imports.popitem(last=False)
+    return tuple(names)
