@@ -1,0 +1,169 @@
+"""Which pieces fit: shares by tier, the best first, unused room to the next tiers, every token counted.
+
+    candidates → not visible, not told twice → the best K of P2 and P3 → shares → the order of the prompt
+
+Scores follow 0.7 · AST importance + 0.3 · recency; P3 decays with the distance of references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from daemon.nouns import Noun
+from daemon.surroundings import Lost, Piece
+
+TIERS = ("P1", "P2", "P3", "P4")
+BEST = 15
+"""Pieces of P2 and of P3 that are looked at."""
+_DECAY = 0.7
+"""What a step through references leaves of a score in P3."""
+_SAME = 0.8
+"""Share of a piece's lines that makes it a duplicate."""
+_ORDER = {
+    "outline": 0, "definition": 1, "enclosing": 2, "sibling": 3, "similar": 3, "text": 3, "caller": 3,
+    "client": 4, "accepted": 5, "recent": 5, "diagnostic": 6, "clipboard": 6,
+}  # fmt: skip
+"""The more stable a kind, the earlier it stands in the prompt."""
+_TRIMMED = {"outline": 4, "enclosing": 3, "sibling": 4, "similar": 4, "recent": 4, "clipboard": 1}
+"""Kinds that may be cut at the end, and the fewest lines that still say something."""
+_SEPARATOR = 1
+"""Tokens of a file separator."""
+
+
+class Chosen(Noun, frozen=True):
+    """What stands in the prompt, in its order, what does not and why, and tokens by tier."""
+
+    pieces: tuple[Piece, ...]
+    lost: tuple[Lost, ...]
+    tokens: dict[str, int]
+
+
+def rendered(piece: Piece) -> str:
+    """What is encoded for a piece behind its separator: its path as a line, then its text."""
+    return f"{piece.path}\n{piece.text}\n"
+
+
+def choose(
+    pieces: Iterable[Piece],
+    *,
+    room: int,
+    taken: int,
+    shares: Sequence[int],
+    count: Callable[[str], int],
+    shown: str = "",
+    best: int = BEST,
+) -> Chosen:
+    """Choose within `room` tokens, of which the window takes `taken`. `shares` are percents of P0 to P4;
+    `count` counts the tokens of a text; `shown` is the window's text. The tokens of the pieces, with
+    separators and path lines, never exceed room - taken. The same pieces in any order give the same."""
+    ranked = sorted(pieces, key=lambda p: (-_score(p), p.source, p.text))
+    desk = _Desk(count, max(0, room - taken), shown)
+    waiting = {tier: desk.sift([p for p in ranked if p.tier == tier], tier, best) for tier in TIERS}
+    carry = room * shares[0] // 100 - taken
+    for place, tier in enumerate(TIERS, 1):
+        carry += room * shares[place] // 100
+        waiting[tier], used = desk.fill(waiting[tier], carry)
+        carry -= used
+    for tier in TIERS:
+        waiting[tier], _ = desk.fill(waiting[tier], desk.left)
+        desk.give_up(waiting[tier], tier)
+    chosen = sorted(desk.chosen, key=lambda p: (_ORDER[p.kind], p.path, p.start_line, p.name, p.text))
+    return Chosen(pieces=tuple(chosen), lost=tuple(desk.lost), tokens=desk.tokens)
+
+
+def _score(piece: Piece) -> float:
+    return piece.score * _DECAY ** max(0, piece.distance - 1) if piece.tier == "P3" else piece.score
+
+
+class _Desk:
+    """What is chosen so far."""
+
+    def __init__(self, count: Callable[[str], int], left: int, shown: str) -> None:
+        self.left = left
+        self.chosen: list[Piece] = []
+        self.lost: list[Lost] = []
+        self.tokens = dict.fromkeys(TIERS, 0)
+        self._count = count
+        self._costs: dict[str, int] = {}
+        self._shown = _lines(shown)
+        self._told: dict[str, set[str]] = {}
+
+    def sift(self, pieces: Sequence[Piece], tier: str, best: int) -> list[Piece]:
+        """Without what is visible, told already, and beyond the best."""
+        kept: list[Piece] = []
+        for piece in pieces:
+            why = self._redundant(piece)
+            if not why and tier in ("P2", "P3") and len(kept) >= best:
+                why = f"beyond the best {best}"
+            if why:
+                self._lose(piece, why)
+            else:
+                kept.append(piece)
+                self._told[piece.source] = _lines(piece.text)
+        return kept
+
+    def fill(self, pieces: Sequence[Piece], allowance: int) -> tuple[list[Piece], int]:
+        """Take what fits into an allowance; (what is left over, tokens used)."""
+        used, over = 0, []
+        for piece in pieces:
+            room = min(allowance - used, self.left)
+            fitting = piece if self._cost(piece) <= room else self._trimmed(piece, room)
+            if fitting is None:
+                over.append(piece)
+                continue
+            cost = self._cost(fitting)
+            used += cost
+            self.left -= cost
+            self.tokens[fitting.tier] += cost
+            self.chosen.append(fitting)
+        return over, used
+
+    def give_up(self, pieces: Sequence[Piece], tier: str) -> None:
+        """These do not fit."""
+        for piece in pieces:
+            self._lose(piece, f"over the {tier} share")
+
+    def _redundant(self, piece: Piece) -> str:
+        lines = _lines(piece.text)
+        if not lines:
+            return "empty"
+        if len(lines & self._shown) >= _SAME * len(lines):
+            return "already visible"
+        for source, told in self._told.items():
+            if len(lines & told) >= _SAME * len(lines):
+                return f"duplicate of {source}"
+        return ""
+
+    def _trimmed(self, piece: Piece, room: int) -> Piece | None:
+        """The piece's first lines, as many as fit; None when those would say too little."""
+        fewest = _TRIMMED.get(piece.kind)
+        lines = piece.text.split("\n")
+        if fewest is None or len(lines) <= fewest:
+            return None
+        closer = [lines[-1]] if lines[-1].strip() in ("}", "};", "end") else []
+        low, high, fit = fewest, len(lines) - 1, None
+        while low <= high:
+            middle = (low + high) // 2
+            made = msgspec.structs.replace(piece, text="\n".join([*lines[:middle], *closer]))
+            if self._cost(made) <= room:
+                low, fit = middle + 1, made
+            else:
+                high = middle - 1
+        return fit
+
+    def _cost(self, piece: Piece) -> int:
+        text = rendered(piece)
+        if text not in self._costs:
+            self._costs[text] = _SEPARATOR + self._count(text)
+        return self._costs[text]
+
+    def _lose(self, piece: Piece, why: str) -> None:
+        self.lost.append(
+            Lost(tier=piece.tier, source=piece.source, tokens=self._cost(piece), score=_score(piece), why=why)
+        )
+
+
+def _lines(text: str) -> set[str]:
+    return {stripped for line in text.split("\n") if len(stripped := line.strip()) > 1}

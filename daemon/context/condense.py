@@ -1,0 +1,87 @@
+"""A long definition in few lines: signature, documentation, control flow, and what touches the names in use.
+
+By lines and brackets alone, so that broken code is condensed as well as sound code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+_CONTROL = re.compile(
+    r"\s*(?:@|\}|(?:async\s+)?(?:if|elif|else|elsif|unless|for|foreach|while|loop|do|try|except|catch|rescue"
+    r"|ensure|finally|with|match|case|switch|when|default|select|return|raise|throw|throws|yield|break"
+    r"|continue|goto|defer|end|done|fi|esac|then|class|def|fn|func|function|fun|sub)\b)"
+)
+_CLOSERS = re.compile(r"\s*[)\]}]+[;,)]*\s*$")
+_COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|\"\"\"|''')")
+_WORD = re.compile(r"[^\W\d]\w*")
+_OPEN, _CLOSE = "([", ")]"
+_MOST_HEAD = 12
+"""Lines of a signature or of documentation that are kept."""
+_MOST_JOINED = 20
+"""Lines one statement can have before an open bracket is taken for a mistake."""
+
+
+def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -> str:
+    """`lines` of one definition, shortened. A stretch left out is one comment line at its indentation; the
+    result has no more lines than the input. `comment` begins a comment to the end of the line."""
+    statements = list(_statements(lines))
+    if not statements:
+        return ""
+    kept: list[str] = []
+    gap = -1
+    head = _head(lines, statements)
+    for start, end in statements:
+        text = "\n".join(lines[start:end])
+        if start < head or _wanted(text, names):
+            kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
+            kept.append(text)
+            gap = -1
+        elif gap < 0:
+            gap = len(text) - len(text.lstrip())
+    kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
+    return "\n".join(kept)
+
+
+def _wanted(text: str, names: Collection[str]) -> bool:
+    if _CONTROL.match(text) or _CLOSERS.match(text):
+        return True
+    if _COMMENT.match(text):
+        return False
+    return text.rstrip().endswith("{") or any(word in names for word in _WORD.findall(text))
+
+
+def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """(first line, end) of each statement: lines joined while a round or square bracket is open. Blank lines
+    belong to none."""
+    start = depth = 0
+    for number, line in enumerate(lines):
+        if not depth:
+            start = number
+            if not line.strip():
+                continue
+        depth += sum(line.count(c) for c in _OPEN) - sum(line.count(c) for c in _CLOSE)
+        if depth <= 0 or number - start >= _MOST_JOINED:
+            depth = 0
+            yield start, number + 1
+    if depth:
+        yield start, len(lines)
+
+
+def _head(lines: Sequence[str], statements: Sequence[tuple[int, int]]) -> int:
+    """Line behind the decorators, the signature and the documentation below it."""
+    place = 0
+    while place < len(statements) - 1 and re.match(r"\s*(?:@|#\[)", lines[statements[place][0]]):
+        place += 1
+    end = min(statements[place][1], _MOST_HEAD)
+    below = lines[end].strip() if end < len(lines) else ""
+    for quote in ('"""', "'''"):
+        if below.startswith(quote):
+            stop = end + 1
+            if below.count(quote) < 2:
+                while stop < len(lines) and quote not in lines[stop]:
+                    stop += 1
+                stop += 1
+            return min(stop, end + _MOST_HEAD)
+    return end

@@ -1,0 +1,98 @@
+"""P4: what the user did lately, and what the client sends along with a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from daemon.context.view import dedent
+from daemon.nouns import Extra
+from daemon.surroundings import Piece, PieceKind
+from indexer.deny import denied
+
+HALF_LIFE_S = 300.0
+"""An event so much older than the newest one counts half."""
+_MOST = 24
+_LONGEST = 24
+"""Lines of one event that are shown."""
+_WORTH: dict[str, tuple[PieceKind, float]] = {
+    "edited": ("recent", 0.7),
+    "visited": ("recent", 0.4),
+    "accepted": ("accepted", 0.6),
+}
+_SENT: dict[str, tuple[PieceKind, float]] = {
+    "diagnostic": ("diagnostic", 0.9),
+    "clipboard": ("clipboard", 0.8),
+}
+
+
+class Event(Protocol):
+    """A stretch of a file that was edited, visited or accepted."""
+
+    @property
+    def path(self) -> str:
+        """Relative to its root, as pieces name it."""
+
+    @property
+    def start_line(self) -> int:
+        """First line."""
+
+    @property
+    def end_line(self) -> int:
+        """Line behind it."""
+
+    @property
+    def text(self) -> str:
+        """What stood there."""
+
+    @property
+    def when(self) -> float:
+        """Monotonic seconds."""
+
+    @property
+    def kind(self) -> str:
+        """`edited`, `visited` or `accepted`."""
+
+
+def recencies(history: Iterable[Event]) -> dict[str, float]:
+    """Path → 1 for the file of the newest event, less for older ones. By the events alone: no clock."""
+    events = list(history)
+    newest = max((e.when for e in events), default=0.0)
+    found: dict[str, float] = {}
+    for event in events:
+        found[event.path] = max(found.get(event.path, 0.0), _fresh(event, newest))
+    return found
+
+
+def pieces(
+    history: Sequence[Event], extras: Sequence[Extra], path: str, shown: tuple[int, int]
+) -> Iterator[Piece]:
+    """Candidates of the tier; of the own file only what the window does not show."""
+    newest = max((e.when for e in history), default=0.0)
+    for event in sorted(history, key=lambda e: -e.when)[:_MOST]:
+        overlaps = event.path == path and event.start_line < shown[1] and event.end_line > shown[0]
+        if event.kind not in _WORTH or overlaps or denied(event.path) or not event.text.strip():
+            continue
+        kind, importance = _WORTH[event.kind]
+        lines = event.text.strip("\n").split("\n")[:_LONGEST]
+        yield Piece(
+            tier="P4",
+            kind=kind,
+            path=event.path,
+            text=dedent("\n".join(lines)),
+            start_line=event.start_line,
+            end_line=event.start_line + len(lines),
+            importance=importance,
+            recency=_fresh(event, newest),
+        )
+    for extra in extras:
+        if extra.kind in _SENT and extra.text.strip() and not denied(extra.filename):
+            kind, importance = _SENT[extra.kind]
+            text = dedent(extra.text)
+            yield Piece(
+                tier="P4", kind=kind, path=extra.filename, text=text, importance=importance, recency=1.0
+            )
+
+
+def _fresh(event: Event, newest: float) -> float:
+    return float(0.5 ** (max(0.0, newest - event.when) / HALF_LIFE_S))

@@ -1,0 +1,196 @@
+"""P3: what other files do that resembles what is done here.
+
+the enclosing function ─→ its callers, its namesakes in sibling types, functions with such a signature
+names near the cursor  ─→ a few lines around their uses, far parts of the own file included
+lines above the cursor ─→ stretches that hold the same rare words, with what follows there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from daemon.context.focus import WORD, Focus
+from daemon.context.referenced import Referenced
+from daemon.context.view import View, dedent
+from daemon.surroundings import Piece, PieceKind
+from indexer import rank, similarity
+from indexer.answers import Place, Use
+
+_ABOVE, _BELOW = 3, 4
+"""Lines shown around a use."""
+_USES = 3
+_NAMES = 6
+"""Names whose uses are looked for."""
+_BODY = 16
+"""Lines shown of a sibling or of a similar function."""
+_QUERY, _BEFORE, _AFTER = 8, 3, 10
+"""Lines above the cursor that are searched for; lines shown before and after where the best match ends."""
+_SEARCHED = 4
+_LIKENESS = 0.15
+"""Least share of words in common."""
+_OWN = 1 << 17
+"""Characters of the own file that are looked through for uses."""
+
+
+def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
+    """All candidates of the tier. The heaviest names come first in each kind."""
+    names = _names(focus, found)
+    made = [*_callers(focus, view), *_siblings(focus, view), *_similar(focus, view), *_texts(focus, view)]
+    for name, weight in names:
+        made += [_use(use, weight, "caller", view) for use in view.uses(name, _USES)]
+    made += _own_uses(focus, [name for name, _ in names])
+    return [piece for piece in made if piece is not None]
+
+
+def _names(focus: Focus, found: Referenced) -> list[tuple[str, float]]:
+    """Names whose uses are worth showing: what was resolved, the heaviest first."""
+    weights: dict[str, float] = {}
+    for one in found.definitions.values():
+        name = one.place.symbol.name
+        if one.distance == 1:
+            weights[name] = max(weights.get(name, 0.0), one.weight)
+    ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    return ordered[:_NAMES]
+
+
+def _callers(focus: Focus, view: View) -> Iterator[Piece | None]:
+    scope = focus.callable
+    if scope is not None and not scope.name.startswith("__"):
+        for use in view.uses(scope.name, _USES):
+            if use.reference.role == "call":
+                yield _use(use, 0.5, "caller", view)
+
+
+def _use(use: Use, weight: float, kind: PieceKind, view: View) -> Piece | None:
+    """Some lines around a use, not beyond the definition that holds it."""
+    line, inside = use.reference.line, use.inside
+    start, end = line - _ABOVE, line + _BELOW
+    if inside is not None:
+        start, end = max(start, inside.span.start_line), min(end, inside.span.end_line)
+    text = view.cut(use.path, start, end)
+    if use.reference.name not in text:
+        return None
+    role = 1.0 if use.reference.role == "call" else 0.7
+    importance = weight * role * (0.6 + 0.4 * rank.nearness(view.path, use.path))
+    return _piece(kind, use.path, text, (max(0, start), end), name=use.reference.name, importance=importance)
+
+
+def _siblings(focus: Focus, view: View) -> Iterator[Piece | None]:
+    """Functions of the same name in types of the same base, or beside this file."""
+    scope, holder = focus.callable, focus.holder
+    if scope is None or holder is None:
+        return
+    head = holder.signature
+    bases = [w for w in WORD.findall(head[head.find(holder.name) + len(holder.name) :]) if len(w) > 2]
+    kin = {u.path for base in bases[:2] for u in view.uses(base, 8) if u.reference.role in ("base", "type")}
+    places = [p for p in view.definitions(scope.name) if p.symbol.parent >= 0]
+    folder = view.path.rpartition("/")[0]
+    shown = 0
+    for place in sorted(places, key=lambda p: (p.path not in kin, p.path, p.number)):
+        related = 0.9 if place.path in kin else 0.5 if place.path.rpartition("/")[0] == folder else 0.0
+        if related and shown < _USES:
+            shown += 1
+            yield _body(place, related, "sibling", view)
+
+
+def _similar(focus: Focus, view: View) -> Iterator[Piece | None]:
+    scope = focus.callable
+    bands = similarity.query_bands(scope.signature) if scope else b""
+    for place in view.similar(bands, _USES) if bands else ():
+        if place.score >= 0.25:
+            yield _body(place, 0.6 * place.score, "similar", view)
+
+
+def _body(place: Place, importance: float, kind: PieceKind, view: View) -> Piece | None:
+    span = place.symbol.span
+    end = min(span.end_line, span.start_line + _BODY)
+    text = view.cut(place.path, span.start_line, end)
+    if not text:
+        return None
+    return _piece(
+        kind, place.path, text, (span.start_line, end), name=place.symbol.qualified, importance=importance
+    )
+
+
+def _texts(focus: Focus, view: View) -> Iterator[Piece | None]:
+    """Where else lines like those above the cursor stand, and how they go on there."""
+    line = focus.around.line
+    near = [text for text in focus.lines[max(0, line - _QUERY) : line + 1] if text.strip()]
+    words = _words(near)
+    if len(words) < 4:
+        return
+    query = " ".join(reversed([word for text in near for word in WORD.findall(text)]))
+    for snippet in view.search(query, _SEARCHED):
+        rows = snippet.text.split("\n")
+        place, likeness = _best(rows, words, len(near))
+        if likeness < _LIKENESS:
+            continue
+        start, end = max(0, place - _BEFORE), min(len(rows), place + _AFTER)
+        text = dedent("\n".join(rows[start:end]))
+        at = snippet.start_line + start
+        yield _piece("text", snippet.path, text, (at, at + end - start), importance=2 * likeness)
+
+
+def _best(rows: Sequence[str], words: set[str], height: int) -> tuple[int, float]:
+    """Line behind the stretch of `height` lines that shares most words, and the share (Jaccard)."""
+    best, likeness = 0, 0.0
+    each = [set(WORD.findall(row)) for row in rows]
+    for end in range(1, len(rows) + 1):
+        here = set().union(*each[max(0, end - height) : end])
+        share = len(here & words) / len(here | words)
+        if share > likeness:
+            best, likeness = end, share
+    return best, likeness
+
+
+def _words(rows: Iterable[str]) -> set[str]:
+    return {word for row in rows for word in WORD.findall(row)}
+
+
+def _own_uses(focus: Focus, names: Sequence[str]) -> Iterator[Piece | None]:
+    """The nearest use of each name in the own file that the window does not show."""
+    first, last = focus.shown
+    taken: set[int] = set()
+    for name in names:
+        spots = [n for n in range(max(0, first - 400), first) if name in focus.lines[n]][-1:]
+        spots = (
+            spots or [n for n in range(last, min(len(focus.lines), last + 400)) if name in focus.lines[n]][:1]
+        )
+        for spot in spots:
+            start, end = max(0, spot - _ABOVE), min(len(focus.lines), spot + _BELOW)
+            end = min(end, first) if spot < first else end
+            start = max(start, last) if spot >= last else start
+            if focus.lines[spot].lstrip().startswith(("import ", "from ", "use ", "#include")):
+                continue
+            if not taken.isdisjoint(range(start, end)):
+                continue
+            taken.update(range(start, end))
+            text = dedent("\n".join(focus.lines[start:end]))
+            yield _piece(
+                "caller", focus.around.path, text, (start, end), name=name, importance=0.5, distance=1
+            )
+
+
+def _piece(
+    kind: PieceKind,
+    path: str,
+    text: str,
+    lines: tuple[int, int],
+    *,
+    importance: float,
+    name: str = "",
+    distance: int = 2,
+) -> Piece | None:
+    if not text.strip():
+        return None
+    return Piece(
+        tier="P3",
+        kind=kind,
+        path=path,
+        text=text,
+        name=name,
+        start_line=lines[0],
+        end_line=lines[1],
+        importance=min(1.0, importance),
+        distance=distance,
+    )

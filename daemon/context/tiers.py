@@ -1,0 +1,152 @@
+"""Everything that could stand beside a cursor, tier by tier, as pieces that say where they are from.
+
+    Surroundings + text + shown lines → Focus ─┬→ P1 enclosing definitions, condensed
+    index, unsaved buffers            → View  ─┼→ P2 referenced ─→ P3 related
+    history, extras                           ─┴→ P4 past
+
+Nothing here chooses: budget.py does. No piece holds a line that the window shows, none is of a denied file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from daemon.context import past, referenced, related
+from daemon.context.condense import condense
+from daemon.context.focus import Focus, focus
+from daemon.context.past import Event
+from daemon.context.view import Overlay, View, dedent
+from daemon.nouns import Extra
+from daemon.readers import Readers
+from daemon.surroundings import Piece, PieceKind, Scope, Surroundings
+from indexer.deny import denied
+from indexer.errors import IndexDamaged
+from indexer.records import Symbol
+from indexer.render import CALLABLES
+
+_ENCLOSING, _TYPE, _FILE = 1.0, 0.9, 0.5
+"""Importance of the enclosing function, the type around it, and the rest of the file."""
+
+
+_IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
+_BODY = " :{;}"
+"""What may stand at the end of a head."""
+
+
+class Tiers:
+    """Candidates for any cursor. Reads the indexes through `readers`; `overlay` has the unsaved buffers. May
+    be called from any thread."""
+
+    def __init__(self, readers: Readers, overlay: Overlay) -> None:
+        self._readers = readers
+        self._overlay = overlay
+
+    def candidates(
+        self,
+        around: Surroundings,
+        text: str,
+        shown: tuple[int, int],
+        history: Sequence[Event] = (),
+        extras: Sequence[Extra] = (),
+    ) -> tuple[Piece, ...]:
+        """Pieces in no particular order, the same for the same input. `text` is the file (or the window that
+        a client sent), `shown` the lines of it that the prompt shows anyway, end exclusive. `history` names
+        files relative to the root. Without an index, or when it is damaged, what needs it is missing."""
+        aim = focus(around, text, shown)
+        made = list(past.pieces(history, extras, around.path, shown))
+        view = self._view(around)
+        if view is not None and not denied(around.path):
+            try:
+                made += self._indexed(aim, view)
+            except IndexDamaged:
+                view = None
+        if view is None:
+            made += _enclosing(aim)
+        recency = past.recencies(history)
+        return tuple(_dated(p, recency) for p in made)
+
+    def _view(self, around: Surroundings) -> View | None:
+        if not around.root or not around.path:
+            return None
+        found = self._readers.find(str(PurePath(around.root) / around.path))
+        if found is None:
+            return None
+        return View(found.reader, str(found.root), found.path, self._overlay.unsaved())
+
+    @staticmethod
+    def _indexed(aim: Focus, view: View) -> list[Piece]:
+        found = referenced.resolve(aim, view)
+        return [
+            *_enclosing(aim),
+            *_own(aim, view),
+            *referenced.pieces(aim, view, found),
+            *related.pieces(aim, view, found),
+        ]
+
+
+def _dated(piece: Piece, recency: dict[str, float]) -> Piece:
+    if piece.tier == "P4" or piece.path not in recency:
+        return piece
+    return msgspec.structs.replace(piece, recency=recency[piece.path])
+
+
+def _enclosing(aim: Focus) -> Iterator[Piece]:
+    """The enclosing function, condensed, as far as the window does not show it."""
+    scope = aim.callable
+    if scope is None:
+        return
+    for start, end in ((scope.start_line, min(scope.end_line, aim.shown[0])),
+                       (max(scope.start_line, aim.shown[1]), scope.end_line)):  # fmt: skip
+        text = dedent(condense(aim.lines[start:end], aim.weights, aim.comment)) if start < end else ""
+        if text:
+            yield _piece(aim, "enclosing", text, (start, end), name=scope.name, importance=_ENCLOSING)
+
+
+def _own(aim: Focus, view: View) -> Iterator[Piece]:
+    """The type around the cursor, and the file, in outline, without what the window shows."""
+    outlines, symbols = view.outlines(aim.around.path), view.own()
+    holder = aim.holder
+    number = _number(symbols, holder) if holder else -1
+    if holder and number >= 0 and (text := _unseen(aim, outlines.get(number, ""))):
+        yield _piece(aim, "outline", text, (holder.start_line,) * 2, name=holder.name, importance=_TYPE)
+    if text := _unseen(aim, outlines.get(-1, "")):
+        yield _piece(aim, "outline", text, (0, 0), name="", importance=_FILE)
+
+
+def _number(symbols: Sequence[Symbol], scope: Scope) -> int:
+    """A scope's number among the file's symbols; of several with its name the nearest."""
+    same = [i for i, s in enumerate(symbols) if s.name == scope.name and s.kind not in CALLABLES]
+    return min(same, key=lambda i: abs(symbols[i].span.start_line - scope.start_line), default=-1)
+
+
+def _unseen(aim: Focus, outline: str) -> str:
+    """An outline without the lines that the window shows; empty when that leaves no more than heads."""
+    seen = {_bare(line) for line in aim.lines[max(0, aim.shown[0]) : aim.shown[1]]}
+    kept = [line for line in outline.split("\n") if _bare(line) not in seen and not _IMPORT.match(line)]
+    told = [line for line in kept if _bare(line)]
+    return dedent("\n".join(kept)) if len(told) > 1 else ""
+
+
+def _bare(line: str) -> str:
+    """A line without what stands for a body."""
+    text = line.partition(' """')[0].strip()
+    return text.removesuffix("...").rstrip(_BODY)
+
+
+def _piece(
+    aim: Focus, kind: PieceKind, text: str, lines: tuple[int, int], *, name: str, importance: float
+) -> Piece:
+    return Piece(
+        tier="P1",
+        kind=kind,
+        path=aim.around.path,
+        text=text,
+        name=name,
+        start_line=lines[0],
+        end_line=lines[1],
+        importance=importance,
+    )

@@ -1,0 +1,166 @@
+"""One root's index as one file sees it: unsaved buffers replace rows, denied files do not exist.
+
+    Reader rows ─┐
+    unsaved ─────┴→ definitions, uses, outlines, lines of other files
+
+A View lives for one build, so that all its answers fit together and nothing is asked twice.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
+
+from indexer import outline, rank
+from indexer.answers import Place, Use
+from indexer.deny import denied
+from indexer.languages import registry
+from indexer.read import Reader
+from indexer.records import Import, ParsedFile, Snippet, Symbol
+
+Unsaved = Mapping[tuple[str, str], tuple[ParsedFile, bytes]]
+"""(root, path relative to it) → what an open, unsaved buffer holds, parsed, and its text in UTF-8."""
+MOST_FILES = 12
+"""Files whose text one build reads."""
+_LONG = 20_000
+"""Lines of a file beyond which its text is not read: unpacking them would take longer than a build may."""
+_CANDIDATES = 20
+_T = TypeVar("_T")
+
+
+class Overlay(Protocol):
+    """Open buffers. The document mirror is one, a table of texts in a measurement another."""
+
+    def unsaved(self) -> Unsaved:
+        """Buffers that differ from the disk."""
+
+
+class View:
+    """What the index and the open buffers of `root` say to the file at `path`. Raises IndexDamaged."""
+
+    def __init__(self, reader: Reader, root: str, path: str, unsaved: Unsaved) -> None:
+        self.path = path
+        self._reader = reader
+        self._fresh = {p: found for (r, p), found in unsaved.items() if r == root and not denied(p)}
+        self._memory: dict[tuple[str, str], object] = {}
+        self._texts = 0
+
+    def own(self) -> tuple[Symbol, ...]:
+        """Symbols of the file itself, as it was saved or as its buffer was last parsed."""
+        return self.symbols(self.path)
+
+    def definitions(self, name: str) -> tuple[Place, ...]:
+        """Where `name` is defined in other files: exported first, the nearest first."""
+        return self._once("definitions", name, lambda: self._definitions(name))
+
+    def uses(self, name: str, limit: int) -> tuple[Use, ...]:
+        """Where `name` is used in other files, imports left out: unsaved buffers, then the nearest."""
+        return self._once(f"uses {limit}", name, lambda: self._uses(name, limit))
+
+    def symbols(self, path: str) -> tuple[Symbol, ...]:
+        """All symbols of a file."""
+        fresh = self._fresh.get(path)
+        if fresh is not None:
+            return fresh[0].symbols
+        return self._once("symbols", path, lambda: self._reader.symbols(path))
+
+    def outlines(self, path: str) -> Mapping[int, str]:
+        """Symbol number → outline of that type; -1 → of the file."""
+        return self._once("outlines", path, lambda: self._outlines(path))
+
+    def imports(self) -> tuple[tuple[Import, str], ...]:
+        """The file's imports with the path each means, empty when that is outside the root. Those that were
+        not saved yet have no path."""
+        stored = self._reader.imports(self.path)
+        fresh = self._fresh.get(self.path)
+        if fresh is None:
+            return stored
+        known = {(item.module, item.level): target for item, target in stored}
+        return tuple((item, known.get((item.module, item.level), "")) for item in fresh[0].imports)
+
+    def edges(self) -> Mapping[str, float]:
+        """Files that this one refers to → weight of the edge."""
+        return self._once("edges", "", lambda: {e.path: e.weight for e in self._reader.edges(self.path)})
+
+    def similar(self, bands: bytes, limit: int) -> tuple[Place, ...]:
+        """Callables of other files with similar signatures; those of unsaved files are left out."""
+        found = self._reader.similar(bands, limit, self.path)
+        return tuple(p for p in found if p.path not in self._fresh and not denied(p.path))
+
+    def search(self, text: str, limit: int) -> tuple[Snippet, ...]:
+        """Stretches of other files that hold the words of `text`."""
+        found = self._reader.search(text, limit, self.path)
+        return tuple(s for s in found if s.path not in self._fresh and not denied(s.path))
+
+    def lines(self, path: str) -> tuple[str, ...]:
+        """A file's text by lines, empty when it is too long or too many files were read already."""
+        return self._once("lines", path, lambda: self._lines(path))
+
+    def cut(self, path: str, start: int, end: int) -> str:
+        """Lines `start` to `end` of a file, dedented; empty when there are none."""
+        return dedent("\n".join(self.lines(path)[max(0, start) : end]))
+
+    def _definitions(self, name: str) -> tuple[Place, ...]:
+        stored = self._reader.definitions(name, _CANDIDATES, self.path)
+        found = [
+            p for p in stored if p.path not in self._fresh and p.path != self.path and not denied(p.path)
+        ]
+        fresh = [
+            Place(path=path, number=number, symbol=symbol)
+            for path, (parsed, _) in self._fresh.items()
+            for number, symbol in enumerate(parsed.symbols)
+            if symbol.name == name and path != self.path
+        ]
+        if fresh:
+            found = [*found, *fresh]
+            found.sort(
+                key=lambda p: (not p.symbol.exported, -rank.nearness(self.path, p.path), p.path, p.number)
+            )
+        return tuple(found)
+
+    def _uses(self, name: str, limit: int) -> tuple[Use, ...]:
+        fresh = [
+            Use(path=path, reference=r, inside=parsed.symbols[r.symbol] if r.symbol >= 0 else None)
+            for path, (parsed, _) in self._fresh.items()
+            if path != self.path
+            for r in parsed.references
+            if r.name == name and r.role != "import"
+        ]
+        hidden = {self.path, *self._fresh}
+        stored = self._reader.callers(name, limit + 8, self.path)
+        found = [*fresh, *(u for u in stored if u.path not in hidden and not denied(u.path))]
+        return tuple(found[:limit])
+
+    def _outlines(self, path: str) -> dict[int, str]:
+        fresh = self._fresh.get(path)
+        if fresh is None:
+            return {o.symbol: o.text for o in self._reader.outlines(path)}
+        parsed, source = fresh
+        found = outline.outline(source, parsed, registry.get(parsed.language)) if parsed.language else ()
+        return {o.symbol: o.text for o in found}
+
+    def _lines(self, path: str) -> tuple[str, ...]:
+        fresh = self._fresh.get(path)
+        if fresh is not None:
+            return tuple(fresh[1].decode("utf-8", "replace").split("\n"))
+        self._texts += 1
+        if self._texts > MOST_FILES or (row := self._reader.file(path)) is None or row.lines > _LONG:
+            return ()
+        lines: list[str] = []
+        for chunk in self._reader.chunks(path):
+            lines += [""] * (chunk.start_line - len(lines))
+            lines += chunk.text.split("\n")[:-1]
+        return tuple(lines)
+
+    def _once(self, kind: str, key: str, ask: Callable[[], _T]) -> _T:
+        place = kind, key
+        if place not in self._memory:
+            self._memory[place] = ask()
+        found: _T = self._memory[place]  # type: ignore[assignment]
+        return found
+
+
+def dedent(text: str) -> str:
+    """Text without its common indentation and without blank lines around it."""
+    return textwrap.dedent(text.strip("\n")).rstrip()
