@@ -13,6 +13,7 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from daemon.context.anchor import Anchor, Anchors, Window
+from daemon.context.redaction import clean
 from daemon.errors import NotSupported
 from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Prompt, Segment
 from daemon.settings import Context
@@ -114,7 +115,8 @@ class Layout:
         elif not middle and request.heal and self._settings.heal and (tail := HEAL.search(prefix)):
             must = tail.group()
             prefix = prefix[: len(prefix) - len(must)]
-        parts = self._head(request, fim) if fim.usable else self._plain_head()
+        extras, redacted = clean(self._affordable_extras(request.extras))
+        parts = self._head(request, extras, fim) if fim.usable else self._plain_head()
         if fim.usable:
             parts += [_mark(fim.pre), self._part("prefix", prefix), _mark(fim.suf)]
             parts += [self._part("suffix", anchor.suffix), _mark(fim.mid), self._part("middle", middle)]
@@ -131,16 +133,18 @@ class Layout:
             must=must.encode(),
             line=request.prefix[request.prefix.rfind("\n") + 1 :],
             reason=reason,
+            redacted=redacted,
         )
 
     def _plain_head(self) -> list[tuple[Segment, bytes]]:
         model = self._profile.model
         return [_mark(model.bos, "bos")] if model.add_bos and model.bos >= 0 else []
 
-    def _head(self, request: CompletionRequest, fim: FimIds) -> list[tuple[Segment, bytes]]:
+    def _head(
+        self, request: CompletionRequest, extras: tuple[Extra, ...], fim: FimIds
+    ) -> list[tuple[Segment, bytes]]:
         """Everything stable before the prefix: nothing at all when there is nothing to say."""
         parts = self._plain_head()
-        extras = self._affordable_extras(request.extras)
         if not extras or fim.sep < 0:
             return parts
         if fim.rep >= 0:

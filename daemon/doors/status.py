@@ -59,6 +59,7 @@ def status_body(facts: Facts) -> _Body:
         "index": facts.index,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
+        "redacted": counters.get("redacted", {}),
         "errors": counters.get("errors", {}),
         "answers": counters.get("answers", {}),
         "degradations": _degradations(facts),
