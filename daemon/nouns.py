@@ -134,6 +134,8 @@ class Prompt(Noun, frozen=True):
     """The cursor's line up to the cursor, for stops that look at indentation and openers."""
     reason: str = ""
     """Why the anchor stands where it does."""
+    redacted: tuple[str, ...] = ()
+    """What kind of secret was taken out of the context, one entry each; never a value."""
 
 
 class Counters(Noun, frozen=True):

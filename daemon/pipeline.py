@@ -67,6 +67,8 @@ class Pipeline:
         job = self._job(request, prompt)
         self._supersede(request.client, job.id)
         self._metrics.count("anchor", prompt.reason.split(",")[0])
+        for kind in prompt.redacted:
+            self._metrics.count("redacted", kind)
         emitter = Emitter(request, request.replaces)
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:

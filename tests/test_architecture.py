@@ -12,6 +12,7 @@ NAMES = [str(p.relative_to(ROOT)) for p in FILES]
 OWNERS = {
     "aiohttp": ("daemon/doors/", "daemon/bench/"),
     "llama_cpp": ("daemon/engine/binding.py",),
+    "detect_secrets": ("daemon/context/detection.py",),
     "platformdirs": ("daemon/paths.py",),
     "watchdog": ("indexer/inotify.py", "indexer/recursive.py"),
     "tree_sitter": ("indexer/syntax.py", "indexer/languages/"),

@@ -50,6 +50,7 @@ def status(body: _Body) -> Iterator[str]:
         ("index", _index(body.get("index", {}))),
         ("children", _children(body.get("children", []))),
         ("refused", _pairs(body.get("refusals", {})) or "nothing"),
+        ("redacted", _pairs(body.get("redacted", {})) or "nothing"),
     ):
         if lines:
             yield f"{name:<10} {lines}"

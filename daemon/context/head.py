@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from daemon.nouns import CompletionRequest, Extra, ModelFacts, Segment
+from daemon.nouns import Extra, ModelFacts, Segment
 from daemon.surroundings import Piece, Stable
 from indexer.tokens import count, to_bytes
 
@@ -26,19 +26,18 @@ class Head:
         self._encode = encode
         self._model = model
 
-    def parts(self, request: CompletionRequest, stable: Stable, room: int) -> list[Part]:
-        """Nothing at all when there is nothing to say; `room` are tokens for the client's snippets."""
+    def parts(self, path: str | None, extras: tuple[Extra, ...], stable: Stable) -> list[Part]:
+        """Nothing at all when there is nothing to say. `path` is that of the file being written."""
         fim = self._model.fim
         model = self._model
         parts = [mark(model.bos, "bos")] if model.add_bos and model.bos >= 0 else []
-        extras = _fitting(request.extras, room, self._encode)
         if not (extras or stable.pieces) or not fim.usable or fim.sep < 0:
             return parts
         if fim.rep >= 0:
             parts += [mark(fim.rep), self._part(Segment(kind="repo", source="", tokens=0), _REPO + "\n")]
         parts += [*self._stable(stable), *self._extras(extras)]
-        path = Segment(kind="path", source="", tokens=0)
-        return [*parts, mark(fim.sep), self._part(path, f"{request.path or 'file'}\n")]
+        own = Segment(kind="path", source="", tokens=0)
+        return [*parts, mark(fim.sep), self._part(own, f"{path or 'file'}\n")]
 
     def _stable(self, stable: Stable) -> Iterator[Part]:
         """Pieces of the same file that follow each other stand under one path."""
@@ -68,8 +67,8 @@ def mark(token: int, source: str = "") -> Part:
     return Segment(kind="scaffold", source=source, tokens=1), to_bytes([token])
 
 
-def _fitting(extras: tuple[Extra, ...], room: int, encode: Callable[[str], bytes]) -> tuple[Extra, ...]:
-    """The newest snippets that fit; the oldest go first, as clients order them oldest first."""
+def fitting(extras: tuple[Extra, ...], room: int, encode: Callable[[str], bytes]) -> tuple[Extra, ...]:
+    """The newest snippets that fit `room` tokens; the oldest go first, as clients order them oldest first."""
     kept: list[Extra] = []
     for extra in reversed(extras):
         room -= count(encode(extra.text))

@@ -16,7 +16,8 @@ from typing import Literal
 import msgspec
 
 from daemon.context.anchor import Anchor, Anchors, Window
-from daemon.context.head import Head, Part, mark
+from daemon.context.head import Head, Part, fitting, mark
+from daemon.context.redaction import clean
 from daemon.errors import NotSupported
 from daemon.nouns import Allowance, CompletionRequest, EngineProfile, Prompt, Segment, least
 from daemon.settings import Context
@@ -146,7 +147,9 @@ class Layout:
         elif not middle and request.heal and self._settings.heal and (tail := HEAL.search(prefix)):
             must = tail.group()
             prefix = prefix[: len(prefix) - len(must)]
-        parts = self._head.parts(request, stable, self._patience(request))
+        snippets = tuple(extra for extra in request.extras if extra.kind == "snippet")
+        extras, redacted = clean(fitting(snippets, self._patience(request), self._encode))
+        parts = self._head.parts(request.path, extras, stable)
         if fim.usable:
             parts += [mark(fim.pre), self._part("prefix", prefix), mark(fim.suf)]
             parts += [self._part("suffix", anchor.suffix), mark(fim.mid), self._part("middle", middle)]
@@ -163,6 +166,7 @@ class Layout:
             must=must.encode(),
             line=request.prefix[request.prefix.rfind("\n") + 1 :],
             reason=reason,
+            redacted=redacted,
         )
 
     def _part(self, kind: Literal["prefix", "suffix", "middle"], text: str) -> Part:

@@ -62,6 +62,7 @@ def status_body(facts: Facts) -> _Body:
         "projects": facts.projects,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
+        "redacted": counters.get("redacted", {}),
         "errors": counters.get("errors", {}),
         "answers": counters.get("answers", {}),
         "degradations": _degradations(facts),
