@@ -140,7 +140,7 @@ class Layout:
     def _head(self, request: CompletionRequest, fim: FimIds) -> list[tuple[Segment, bytes]]:
         """Everything stable before the prefix: nothing at all when there is nothing to say."""
         parts = self._plain_head()
-        extras = self._affordable_extras(request.extras)
+        extras = self._affordable_extras(request)
         if not extras or fim.sep < 0:
             return parts
         if fim.rep >= 0:
@@ -151,13 +151,13 @@ class Layout:
             parts += [_mark(fim.sep), self._part("extra", text, extra.filename)]
         return [*parts, _mark(fim.sep), self._part("path", f"{request.path or 'file'}\n")]
 
-    def _affordable_extras(self, extras: tuple[Extra, ...]) -> tuple[Extra, ...]:
+    def _affordable_extras(self, request: CompletionRequest) -> tuple[Extra, ...]:
         """The newest extras that fit; the oldest go first, as clients order them oldest first."""
         room = self._settings.extra_tokens
-        if self._rate:
+        if self._rate and request.cache and request.context != "now":
             room = min(room, self._affordable(_PATIENCE))
         kept: list[Extra] = []
-        for extra in reversed(extras):
+        for extra in reversed(request.extras):
             room -= count(self._encode(extra.text))
             if room < 0:
                 break
