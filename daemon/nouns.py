@@ -107,6 +107,8 @@ class CompletionRequest(Noun, frozen=True):
     heal: bool = True
     context: Literal["auto", "none", "now"] = "auto"
     """`none`: no stable context; `now`: chosen before the answer, whatever its evaluation takes."""
+    window: Literal["auto", "simple", "medium", "complex"] = "auto"
+    """Measurements only: a window class in place of the one that the cursor deserves."""
     cache: bool = True
     """Measurements only: False evaluates the whole prompt anew, with the batch shapes of the cached one."""
     margins: bool = False

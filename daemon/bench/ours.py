@@ -78,7 +78,7 @@ def ask_body(
     milliseconds: int = PATIENT_MS,
     **more: Any,
 ) -> bytes:
-    """A native request. `more` are the measurement fields: cache, heal, anchor_lines, margins."""
+    """A native request. `more` are the measurement fields: cache, heal, context, …"""
     fields = {"prefix": prefix, "suffix": suffix, "max_tokens": tokens, "lines": lines}
     return _encode(
         {**fields, "stream": stream, "time_ms": milliseconds, "client": CLIENT, "raw": True, **more}

@@ -6,12 +6,13 @@ The user's daemon is left alone; only the models folder is shared.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from daemon.errors import EngineFailed, ForetypeError
 
 READY_S = 420.0
 """Loading and measuring a large model from a slow disk."""
+INDEXED_S = 1800.0
 _POLL_S = 0.1
 _FAILED = ("failed", "stopped")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
@@ -39,6 +41,8 @@ class Rig:
     pid: int
     first: dict[str, Any]
     """Its status when it was ready."""
+    home: Path
+    """Its own folder: settings, indexes, the model's exported vocabulary."""
 
     async def status(self) -> dict[str, Any]:
         """Its status now."""
@@ -48,6 +52,19 @@ class Rig:
     async def report(self) -> dict[str, Any]:
         """What its engine has done since it was started; see engine/frames.py Report."""
         return dict((await self.status()).get("engine") or {})
+
+    async def indexed(self) -> None:
+        """Wait until all roots are searchable. Raises EngineFailed when that takes more than 30 minutes."""
+        deadline = time.monotonic() + INDEXED_S
+        while time.monotonic() < deadline:
+            found = (await self.status()).get("index") or {}
+            states = found.get("roots") or []
+            if states and all(state["complete"] and state["phase"] == "ready" for state in states):
+                return
+            await asyncio.sleep(_POLL_S)
+        raise EngineFailed(
+            "the private daemon does not index the folder", "`foretype bench index --root DIR`"
+        )
 
     @property
     def profile(self) -> dict[str, Any]:
@@ -102,17 +119,20 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def running(model: str | None, *, idle: bool = False) -> AsyncIterator[Rig]:
+async def running(
+    model: str | None, *, idle: bool = False, root: Path | None = None, **context: int
+) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
-    `idle` lets it work while nobody asks: only where no other side is measured meanwhile.
+    `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
+    to index, see Rig.indexed; `context` are settings of that section.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
     with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as folder:
         endpoint = wire.Endpoint("127.0.0.1", free_port())
         settings = Path(folder) / "home/config/config.toml"
         settings.parent.mkdir(parents=True)
-        settings.write_text(f"[context]\nidle = {str(idle).lower()}\n", encoding="utf-8")
+        settings.write_text(_written(idle, root, context), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (Path(folder) / "said.log").open("w+b") as log:
@@ -121,9 +141,19 @@ async def running(model: str | None, *, idle: bool = False) -> AsyncIterator[Rig
                 env=environment(Path(folder) / "home"), cwd=folder,
             )  # fmt: skip
             try:
-                yield Rig(endpoint, child.pid, await _ready(child, endpoint, log))
+                first = await _ready(child, endpoint, log)
+                yield Rig(endpoint, child.pid, first, Path(folder) / "home")
             finally:
                 await ended(child)
+
+
+def _written(idle: bool, root: Path | None, context: Mapping[str, int]) -> str:
+    """The settings file of the private daemon."""
+    lines = ["[context]", f"idle = {str(idle).lower()}", *(f"{k} = {v}" for k, v in context.items())]
+    if root is not None:
+        place = json.dumps(str(root), ensure_ascii=False)
+        lines += ["[index]", "on = true", 'battery = "run"', f"roots = [{place}]"]
+    return "\n".join(lines) + "\n"
 
 
 def _found(model: str) -> str:

@@ -64,6 +64,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """Also answer with the generation as it was before polish."""
     anchor_lines: int | None = None
     heal: bool = True
+    context: Literal["auto", "none", "now"] = "auto"
+    window: Literal["auto", "simple", "medium", "complex"] = "auto"
     cache: bool = True
     margins: bool = False
 
@@ -164,6 +166,8 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         warm=body.warm or tokens == 0,
         anchor_lines=body.anchor_lines,
         heal=body.heal,
+        context=body.context,
+        window=body.window,
         cache=body.cache,
         margins=body.margins,
     )

@@ -95,6 +95,16 @@ def test_oldest_extras_go_first(tokenizer: TiktokenTokenizer) -> None:
     assert kinds == [("extra", "4.py")]
 
 
+@pytest.mark.parametrize(("more", "shown"), [({}, 1), ({"cache": False}, 3), ({"context": "now"}, 3)])
+def test_who_waits_for_the_answer_gets_all_extras_that_have_room(
+    tokenizer: TiktokenTokenizer, more: dict[str, object], shown: int
+) -> None:
+    slow = msgspec.structs.replace(PROFILE, prefill=((64, 64_000.0),))
+    extras = tuple(Extra(text=f"{i}" * 30, filename=f"{i}.py") for i in range(3))
+    prompt, _ = Layout(tokenizer, slow, CONTEXT).plan(ask("x", extras=extras, **more))
+    assert sum(s.kind == "extra" for s in prompt.segments) == shown
+
+
 def test_control_strings_in_text_stay_text(tokenizer: TiktokenTokenizer) -> None:
     source = "".join(tiny.CONTROL) + "<|im_start|><fim_middle>"
     prompt, _ = Layout(tokenizer, PROFILE, CONTEXT).plan(ask(source + "\n\n\n\n\nx", source))

@@ -37,6 +37,8 @@ async def test_a_document_and_a_cursor() -> None:
             "seed": 3,
             "anchor_lines": -1,
             "heal": False,
+            "context": "now",
+            "window": "complex",
             "cache": False,
             "invented": {"ignored": True},
         }
@@ -54,6 +56,7 @@ async def test_a_document_and_a_cursor() -> None:
         assert (asked.limits.stop, asked.limits.deadline) == (("\n\n",), 900)
         assert (asked.sampling.temperature, asked.sampling.top_p, asked.sampling.seed) == (0.5, 0.8, 3)
         assert (asked.anchor_lines, asked.heal, asked.cache) == (-1, False, False)
+        assert (asked.context, asked.window) == ("now", "complex")
         assert answer["text"] == "total"
         assert answer["replace"] == {"start": 20, "end": 20}
         assert answer["stop"] == "eos"
