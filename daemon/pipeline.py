@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from daemon.context.anchor import Anchor
-from daemon.context.layout import NOTHING, Layout
+from daemon.context.layout import Layout
+from daemon.context.planner import Planned, Planner
+from daemon.documents.mirror import Mirror
+from daemon.documents.opening import opening
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported
-from daemon.nouns import Completion, CompletionRequest, Generation, Limits, Prompt
+from daemon.idle import Idle
+from daemon.nouns import Completion, CompletionRequest, Generation, Prompt
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.projects import Projects
+from daemon.readers import Readers
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
 from indexer.tokens import TiktokenTokenizer, Tokenizer
 from indexer.vocabulary import load
 
-_log = logging.getLogger(__name__)
-_IDLE_S = 0.4
-"""Quiet time after an answer before idle work begins."""
 _ABOVE = 12
 
 OnText = Callable[[str], Awaitable[None]]
@@ -41,10 +41,13 @@ class Pipeline:
         self._settings = settings
         self._metrics = metrics
         self._projects = projects or Projects(settings)
-        self._layout: tuple[str, Layout] | None = None
+        self._readers = Readers(settings.index)
+        self.mirror = Mirror(self._readers)
+        self.mirror.noticed = self.noticed
+        self._planning: tuple[str, Planner] | None = None
         self._jobs: dict[str, str] = {}
         self._numbers = itertools.count(1)
-        self._idle: asyncio.Task[None] | None = None
+        self._idle = Idle(engine)
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
@@ -59,11 +62,11 @@ class Pipeline:
         narrowing = self._projects.of(request.path)
         if narrowing.off:
             return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
-        request = narrowing.apply(request)
-        layout = self._planner()
+        planner = self._planner()
         self.working()
-        self._stop_idle()
-        prompt, anchor = layout.plan(request)
+        self._idle.stop()
+        planned = await self._planned(planner, narrowing.apply(request))
+        request, prompt = planned.request, planned.prompt
         job = self._job(request, prompt)
         self._supersede(request.client, job.id)
         self._metrics.count("anchor", prompt.reason.split(",")[0])
@@ -82,12 +85,23 @@ class Pipeline:
             self.working()
             if self._jobs.get(request.client) == job.id:
                 del self._jobs[request.client]
-        layout.learn(generation.counters.evaluated, generation.timings.prompt)
+        planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = emitter.finish(generation, prompt.segments, prompt.reason)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
-        self._plan_idle(layout, request, anchor)
+        self.mirror.shown(request, completion.text)
+        self._rest(planner, planned)
         return completion
+
+    async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
+        """The plan; who asks for context `now` waits until it is chosen."""
+        planned = planner.plan(request)
+        if request.context == "now":
+            following = await asyncio.to_thread(planner.following, planned)
+            if following is not None:
+                planner.begin(planned.around, *following)
+                planned = planner.plan(request)
+        return planned
 
     def _job(self, request: CompletionRequest, prompt: Prompt) -> Submit:
         above = request.prefix[: len(request.prefix) - len(prompt.line)]
@@ -117,7 +131,7 @@ class Pipeline:
         with contextlib.suppress(Loading, NotSupported):
             await asyncio.to_thread(self._planner)
 
-    def _planner(self) -> Layout:
+    def _planner(self) -> Planner:
         profile = self._engine.profile
         path, note = self._engine.vocabulary
         if profile is None or not path:
@@ -125,43 +139,38 @@ class Pipeline:
             raise Loading(
                 f"the engine is {state.phase}: {state.detail}".rstrip(": "), "Try again in a moment"
             )
-        if self._layout is None or self._layout[0] != path:
+        if self._planning is None or self._planning[0] != path:
             self.note = "" if profile.model.fim.usable else "plain prefix: the model has no FIM tokens"
             tokenizer = _tokenizer(Path(path), note, Path(profile.model.path))
-            self._layout = (path, Layout(tokenizer, profile, self._settings.context))
-        return self._layout[1]
+            layout = Layout(tokenizer, profile, self._settings.context)
+            self._planning = (path, Planner(layout, self.mirror, self._readers, self._settings.context))
+        return self._planning[1]
 
-    def _plan_idle(self, layout: Layout, request: CompletionRequest, anchor: Anchor) -> None:
-        """After a quiet moment, evaluate a better anchor in the background; the next request adopts it."""
-        if self._settings.context.idle and not request.warm and not self._jobs:
-            self._idle = asyncio.create_task(self._improve(layout, request, anchor), name="idle re-anchor")
+    def _rest(self, planner: Planner, planned: Planned) -> None:
+        """Nobody waits any more: make the next answer here better."""
+        if self._settings.context.idle and not planned.request.warm and not self._jobs:
+            self._idle.after(planner, planned)
 
-    def _stop_idle(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-
-    async def _improve(self, layout: Layout, request: CompletionRequest, anchor: Anchor) -> None:
-        await asyncio.sleep(_IDLE_S)
-        if (better := layout.idle(request, anchor, NOTHING)) is None:
+    def noticed(self, client: str, path: str) -> None:
+        """A document was opened or focused: its context is evaluated before the first keystroke."""
+        if not self._settings.context.idle or self._jobs:
             return
-        prompt, wide = better
-        job = Submit(
-            id=f"idle.{next(self._numbers)}",
-            tokens=prompt.tokens,
-            warm=True,
-            background=True,
-            limits=Limits(),
-        )
-        with contextlib.suppress(Loading):
-            async with contextlib.aclosing(self._engine.stream(job)) as events:
-                async for event in events:
-                    if isinstance(event, Generation) and event.stop == "warm":
-                        layout.adopt(wide)
+        with contextlib.suppress(Loading, NotSupported):
+            request = opening(self.mirror, client, path)
+            if request is not None and not (narrowing := self._projects.of(path)).off:
+                planner = self._planner()
+                self._idle.after(planner, planner.plan(narrowing.apply(request)), opened=True)
 
     async def close(self) -> None:
-        """Stop idle work."""
-        self._stop_idle()
+        """Stop idle work and let documents and indexes go."""
+        self._idle.stop()
+        self.mirror.shut()
+        self._readers.close()
+
+    @property
+    def resting(self) -> bool:
+        """Whether no idle work waits or runs."""
+        return not self._idle.working
 
 
 def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:

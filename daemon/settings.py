@@ -85,6 +85,10 @@ class Context(Section, frozen=True):
     """A middle longer than this moves the anchor."""
     jump_ms: int = 1000
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
+    stable: bool = True
+    """Show related code of the repository before the prefix."""
+    shares: tuple[int, int, int, int, int] = (40, 20, 15, 15, 10)
+    """Percents of the window for P0 to P4; what a tier leaves flows to the next."""
     stable_ms: int = 6000
     """Idle time that the stable context of a file may take to evaluate; it shrinks to fit."""
 

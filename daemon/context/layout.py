@@ -89,14 +89,20 @@ class Layout:
         fits = count(prompt.tokens) <= self._profile.context // 2
         return (prompt, place) if fits and middle is not None else None
 
-    def stable_room(self, share: int) -> int:
+    @property
+    def rate(self) -> float:
+        """Prompt tokens that this machine evaluates in a millisecond; 0: not known."""
+        return self._rate
+
+    def stable_room(self, share: int, request: CompletionRequest) -> int:
         """Tokens of stable context worth having: `share` at most, no more than idle time can evaluate."""
-        room = min(share, self._profile.context // 3)
-        return room if not self._rate else min(room, int(self._settings.stable_ms * self._rate))
+        room = least(min(share, self._profile.context // 3), request.allowance.extras)
+        patient = not request.cache or not self._rate
+        return max(0, room if patient else min(room, int(self._settings.stable_ms * self._rate)))
 
     def count(self, text: str) -> int:
-        """Tokens of `text`."""
-        return count(self._encode(text))
+        """Tokens of `text`. May be called from any thread."""
+        return count(self._tokenizer.encode(text))
 
     def adopt(self, anchor: Anchor) -> None:
         """The anchor's prompt is evaluated."""

@@ -1,0 +1,194 @@
+"""One request's plan, and what idle time can make of the next one.
+
+    request → Document → Surroundings → WindowClass
+                              └→ epoch → prompt        on the loop, a few milliseconds
+                              └→ candidates → budget → following epoch   in idle time, in a thread
+
+A request is answered with what is evaluated already: candidates are only looked for when nobody waits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+import msgspec
+
+from daemon.context.anchor import Anchor
+from daemon.context.budget import choose
+from daemon.context.cursor import around as surroundings
+from daemon.context.epoch import Epochs
+from daemon.context.layout import NOTHING, Layout
+from daemon.context.redaction import redact
+from daemon.context.tiers import Tiers
+from daemon.context.window import classify
+from daemon.documents.document import Document, Region
+from daemon.documents.mirror import Mirror
+from daemon.nouns import CompletionRequest, Prompt
+from daemon.readers import Readers
+from daemon.settings import Context
+from daemon.surroundings import Piece, Stable, Surroundings, WindowClass
+from indexer.errors import IndexDamaged
+from indexer.records import ParsedFile
+
+_FILES = 64
+"""Files whose state at their epoch's beginning is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A request as it is answered, and everything that decided how."""
+
+    request: CompletionRequest
+    document: Document
+    around: Surroundings
+    window: WindowClass
+    stable: Stable
+    prompt: Prompt
+    anchor: Anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Better:
+    """What idle time may evaluate: a prompt, and what it stands for once it is evaluated."""
+
+    prompt: Prompt
+    anchor: Anchor
+    around: Surroundings
+    stable: Stable | None
+    marks: dict[str, bytes]
+
+
+class Unsaved:
+    """The mirror as the tiers read it."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+
+    def unsaved(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
+        """Buffers that differ from the disk."""
+        return self._mirror.overlay()
+
+
+class Planner:
+    """Plans for one model. `plan` and `adopt` belong to the loop; `following` to any thread."""
+
+    def __init__(self, layout: Layout, mirror: Mirror, readers: Readers, settings: Context) -> None:
+        self.layout = layout
+        self._mirror = mirror
+        self._readers = readers
+        self._settings = settings
+        self._tiers = Tiers(readers, Unsaved(mirror))
+        self._epochs = Epochs(layout.count)
+        self._marks: OrderedDict[tuple[str, str], dict[str, bytes]] = OrderedDict()
+
+    def plan(self, request: CompletionRequest) -> Planned:
+        """The prompt for a request, from what is known without looking far. Raises NotSupported."""
+        document = self._mirror.see(request)
+        around = surroundings(document)
+        window = classify(
+            around, request.prefix, request.suffix, request.limits.lines,
+            rate=self.layout.rate, settings=self._settings,
+        )  # fmt: skip
+        request = _limited(request, window)
+        off = request.context == "none" or not self._settings.stable
+        stable = NOTHING if off else self._epochs.current(around)
+        prompt, anchor = self.layout.plan(request, stable)
+        return Planned(request, document, around, window, stable, prompt, anchor)
+
+    def following(self, planned: Planned) -> tuple[Stable, dict[str, bytes]] | None:
+        """The epoch that should follow, and the state of the files it shows. None when the present one is
+        good enough. Takes some 10 ms."""
+        around, document = planned.around, planned.document
+        if planned.request.context == "none" or not self._settings.stable:
+            return None
+        shown = _shown(planned)
+        history = _history(self._mirror.recent(), around.root)
+        extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
+        found = self._tiers.candidates(around, document.text, shown, history, extras)
+        taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
+        room = self.layout.stable_room(planned.window.context - taken, planned.request)
+        chosen = choose(
+            [_redacted(piece) for piece in found],
+            room=room + taken,
+            taken=taken,
+            shares=self._settings.shares,
+            count=self.layout.count,
+            shown=planned.anchor.prefix + planned.request.prefix[-2000:] + planned.anchor.suffix,
+        )
+        marks = self._states(around, [*chosen.pieces, *planned.stable.pieces])
+        before = self._marks.get((around.root, around.path), {})
+        changed = {path for path, mark in before.items() if marks.get(path, mark) != mark}
+        stable = self._epochs.after(around, chosen.pieces, chosen.lost, room, changed)
+        return (stable, marks) if stable is not None else None
+
+    def better(self, planned: Planned, following: tuple[Stable, dict[str, bytes]] | None) -> Better | None:
+        """What to evaluate while nobody waits; None when everything is as it should be."""
+        stable, marks = following or (None, {})
+        found = self.layout.idle(planned.request, planned.anchor, planned.stable, stable)
+        return Better(*found, planned.around, stable, marks) if found is not None else None
+
+    def same(self, planned: Planned) -> Better:
+        """The plan itself, where it is not evaluated yet."""
+        return Better(planned.prompt, planned.anchor, planned.around, None, {})
+
+    def adopt(self, better: Better) -> None:
+        """It is evaluated: the next request uses it."""
+        self.layout.adopt(better.anchor)
+        if better.stable is not None:
+            self.begin(better.around, better.stable, better.marks)
+
+    def begin(self, around: Surroundings, stable: Stable, marks: dict[str, bytes]) -> None:
+        """Use an epoch from now on, evaluated or not."""
+        self._epochs.adopt(around, stable)
+        key = around.root, around.path
+        self._marks[key] = marks
+        self._marks.move_to_end(key)
+        while len(self._marks) > _FILES:
+            self._marks.popitem(last=False)
+
+    def _states(self, around: Surroundings, pieces: list[Piece]) -> dict[str, bytes]:
+        """Path → what tells one state of that file from another."""
+        paths = {piece.path for piece in pieces if piece.path}
+        unsaved = (d for d in self._mirror.unsaved() if d.root == around.root)
+        open_now = {document.relative: str(document.version).encode() for document in unsaved}
+        found = {path: open_now[path] for path in paths & open_now.keys()}
+        holder = self._readers.find(str(PurePath(around.root) / around.path)) if around.root else None
+        if holder is None:
+            return found
+        for path in paths - found.keys():
+            try:
+                row = holder.reader.file(path)
+            except IndexDamaged:
+                return found
+            found[path] = row.digest if row is not None else b""
+        return found
+
+
+def _redacted(piece: Piece) -> Piece:
+    clean = redact(piece.text, piece.path)
+    return piece if clean.text == piece.text else msgspec.structs.replace(piece, text=clean.text)
+
+
+def _limited(request: CompletionRequest, window: WindowClass) -> CompletionRequest:
+    """The class decides where the client left it to us."""
+    limits = request.limits
+    if limits.lines != "auto":
+        return request
+    fewer = msgspec.structs.replace(limits, lines=window.lines, tokens=min(limits.tokens, window.output))
+    return msgspec.structs.replace(request, limits=fewer)
+
+
+def _shown(planned: Planned) -> tuple[int, int]:
+    """Lines of the document that the prompt shows, end exclusive."""
+    document, anchor = planned.document, planned.anchor
+    line = document.text.count("\n", 0, max(document.offset, 0))
+    middle = anchor.middle(planned.request.prefix, planned.request.suffix) or ""
+    above = anchor.prefix.count("\n") + middle.count("\n")
+    return max(0, line - above), line + anchor.suffix.count("\n") + 1
+
+
+def _history(regions: tuple[Region, ...], root: str) -> list[Region]:
+    """Regions of this root, named as its index names them."""
+    return [replace(region, path=region.relative) for region in regions if root and region.root == root]

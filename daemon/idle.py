@@ -1,0 +1,70 @@
+"""What is evaluated while nobody waits: a better anchor, the epoch that should follow, a file just opened.
+
+One piece of work at a time; any request ends it, and what it evaluated so far stays evaluated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+
+from daemon.context.planner import Better, Planned, Planner
+from daemon.engine.frames import Submit
+from daemon.engine.protocol import Engine
+from daemon.errors import Loading
+from daemon.nouns import Generation, Limits
+
+_log = logging.getLogger(__name__)
+_QUIET_S = 0.4
+"""Time after an answer before idle work begins."""
+
+
+class Idle:
+    """Idle work of one event loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._task: asyncio.Task[None] | None = None
+        self._numbers = itertools.count(1)
+
+    @property
+    def working(self) -> bool:
+        """Whether something is waiting to be evaluated, or being evaluated."""
+        return self._task is not None and not self._task.done()
+
+    def after(self, planner: Planner, planned: Planned, opened: bool = False) -> None:
+        """Make the next answer here better: once nothing was asked for a while, or at once where a document
+        was `opened` and nothing of the plan is evaluated yet."""
+        self.stop()
+        self._task = asyncio.create_task(self._improve(planner, planned, opened), name="idle work")
+
+    def stop(self) -> None:
+        """A request is here: the engine is its own."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _improve(self, planner: Planner, planned: Planned, opened: bool) -> None:
+        if not opened:
+            await asyncio.sleep(_QUIET_S)
+        following = await asyncio.to_thread(planner.following, planned)
+        better = planner.better(planned, following) or (planner.same(planned) if opened else None)
+        if better is not None and await self._evaluated(better):
+            planner.adopt(better)
+
+    async def _evaluated(self, better: Better) -> bool:
+        job = Submit(
+            id=f"idle.{next(self._numbers)}",
+            tokens=better.prompt.tokens,
+            warm=True,
+            background=True,
+            limits=Limits(),
+        )
+        with contextlib.suppress(Loading):
+            async with contextlib.aclosing(self._engine.stream(job)) as events:
+                async for event in events:
+                    if isinstance(event, Generation):
+                        return event.stop == "warm"
+        return False
