@@ -91,6 +91,14 @@ class Context(Section, frozen=True):
     """Percents of the window for P0 to P4; what a tier leaves flows to the next."""
     stable_ms: int = 6000
     """Idle time that the stable context of a file may take to evaluate; it shrinks to fit."""
+    window_simple: int = 2048
+    window_medium: int = 8192
+    window_complex: int = 32768
+    """Most prompt tokens per window class; a slower machine gets the same share of each."""
+    output_simple: int = 32
+    output_medium: int = 64
+    output_complex: int = 192
+    """Most tokens of an answer per window class."""
 
 
 class Complete(Section, frozen=True):
@@ -253,6 +261,12 @@ def _check(settings: Settings, where: str) -> None:
         "context.prefix_tokens": (settings.context.prefix_tokens, 16, 65536),
         "context.middle_tokens": (settings.context.middle_tokens, 16, 65536),
         "context.extra_tokens": (settings.context.extra_tokens, 0, 1_048_576),
+        "context.window_simple": (settings.context.window_simple, 256, 1_048_576),
+        "context.window_medium": (settings.context.window_medium, 256, 1_048_576),
+        "context.window_complex": (settings.context.window_complex, 256, 1_048_576),
+        "context.output_simple": (settings.context.output_simple, 1, 4096),
+        "context.output_medium": (settings.context.output_medium, 1, 4096),
+        "context.output_complex": (settings.context.output_complex, 1, 4096),
         "complete.max_tokens": (settings.complete.max_tokens, 1, 4096),
         "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
         "index.workers": (settings.index.workers, 0, 64),

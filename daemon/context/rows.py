@@ -1,0 +1,98 @@
+"""What one line of code tells by itself: whether it opens a block, is finished, closes something."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from indexer.languages import registry
+
+IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_STRINGS = re.compile(r"\\.|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`")
+_BRACELESS = frozenset(("python", "ruby", "lua", "bash"))
+
+
+def opens(line: str, language: str) -> bool:
+    """Whether a line opens a block of statements in its language."""
+    text = _without_comment(line, language).rstrip()
+    if not text:
+        return False
+    words = _block_words(language)
+    first = IDENTIFIER.search(text)
+    leading = first.group() if first else ""
+    if language in ("python", ""):
+        if text.endswith(":") and (leading in words or leading in ("case", "match")) and _depth(text) <= 0:
+            return True
+        if language == "python":
+            return False
+    if text.endswith("{"):
+        return not literal(text)
+    last = text.split(" ")[-1].lstrip(")")
+    if language in _BRACELESS and language != "python":
+        whole = leading in words and language == "ruby" and not text.endswith("end")
+        return (
+            last in ("do", "then", "else")
+            or whole
+            or bool(language == "lua" and "function" in text and text.endswith(")"))
+        )
+    return last in ("do", "then") and language == ""
+
+
+def literal(text: str) -> bool:
+    """The brace at the end begins a value: `x = {`, `f({`, `return {`, `: {`."""
+    head = text.rstrip()[:-1].rstrip()
+    return head.endswith(("=", "(", "[", ",", ":", "?", "return")) and not head.endswith(("=>", "):"))
+
+
+def closes(line: str) -> bool:
+    """The line begins with what closes a bracket or a block."""
+    return line.strip().startswith((")", "]", "}", "end"))
+
+
+def is_comment(line: str, language: str) -> bool:
+    """Nothing but a comment stands on the line."""
+    mark = _comment_mark(language)
+    return bool(mark) and line.lstrip().startswith(mark)
+
+
+def finished(line: str) -> bool:
+    """Brackets are closed and the last character ends an expression or a statement."""
+    return _depth(line) <= 0 and line.endswith((";", ")", "]", "}", '"', "'", "`"))
+
+
+def _depth(line: str) -> int:
+    """Brackets that are open at the end of a line, strings left out."""
+    code = _STRINGS.sub("", line)
+    return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+
+
+def _without_comment(line: str, language: str) -> str:
+    mark = _comment_mark(language)
+    if not mark or mark not in line:
+        return line
+    kept = _STRINGS.sub(lambda m: "_" * len(m.group()), line)
+    at = kept.find(mark)
+    return line[:at] if at >= 0 else line
+
+
+def indent_of(line: str) -> int:
+    """Columns of leading white space; a tab counts 4."""
+    return len(line[: len(line) - len(line.lstrip())].expandtabs(4))
+
+
+@functools.cache
+def _block_words(language: str) -> frozenset[str]:
+    if not language:
+        return frozenset(word for name in registry.all_names() for word in registry.get(name).block_words)
+    try:
+        return frozenset(registry.get(language).block_words)
+    except KeyError:
+        return _block_words("")
+
+
+@functools.cache
+def _comment_mark(language: str) -> str:
+    try:
+        return registry.get(language).line_comment
+    except KeyError:
+        return ""
