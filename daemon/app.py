@@ -17,6 +17,7 @@ import msgspec
 
 import daemon
 from daemon import instance, paths
+from daemon.documents.mirror import Mirror
 from daemon.doors import http
 from daemon.doors.house import House
 from daemon.doors.status import Facts, status_body
@@ -28,6 +29,7 @@ from daemon.instance import Hello, Holder, Lock
 from daemon.models import catalogue
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
+from daemon.readers import Readers
 from daemon.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -82,7 +84,9 @@ class _Life:
         self._engine = LateEngine()
         self._end = asyncio.Event()
         self._addresses: tuple[str, ...] = ()
-        self._pipeline = Pipeline(self._engine, settings, self._metrics)
+        self._readers = Readers(settings.index)
+        self._mirror = Mirror(self._readers)
+        self._pipeline = Pipeline(self._engine, settings, self._metrics, self._mirror)
         self._indexing = IndexingClient(settings)
         self._pipeline.working = self._indexing.working
         self._house = House(
@@ -93,6 +97,7 @@ class _Life:
             stop=self._end.set,
             engine=self._engine,
             metrics=self._metrics,
+            documents=self._mirror,
         )
 
     async def live(self, lock: Lock, socket_path: Path, port: int) -> int:
@@ -123,6 +128,8 @@ class _Life:
                 )
         except TimeoutError:
             _log.warning("ended without waiting for everything")
+        self._mirror.shut()
+        self._readers.close()
         return 0
 
     def _listen_to_signals(self) -> None:

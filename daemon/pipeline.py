@@ -11,6 +11,7 @@ from pathlib import Path
 
 from daemon.context.anchor import Anchor
 from daemon.context.layout import Layout
+from daemon.documents.mirror import Mirror
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported
@@ -33,10 +34,14 @@ OnText = Callable[[str], Awaitable[None]]
 class Pipeline:
     """Answers requests with one engine. Used by one event loop."""
 
-    def __init__(self, engine: Engine, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, metrics: Metrics, mirror: Mirror | None = None
+    ) -> None:
         self._engine = engine
         self._settings = settings
         self._metrics = metrics
+        self.mirror = mirror
+        """Open documents; None where nothing tells of any."""
         self._layout: tuple[str, Layout] | None = None
         self._jobs: dict[str, str] = {}
         self._numbers = itertools.count(1)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from support.scripted import ScriptedEngine
 
+from daemon.documents.mirror import Mirror
 from daemon.doors.house import TRAFFIC, House, Patience, Traffic
 from daemon.doors.http import Served, build, serve
 from daemon.engine.frames import Submit
@@ -21,6 +22,7 @@ from daemon.errors import NotSupported
 from daemon.nouns import Completion, CompletionRequest
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
+from daemon.readers import Readers
 from daemon.settings import Server, Settings
 
 
@@ -64,6 +66,7 @@ class Standing:
     pipeline: Recorder
     house: House
     served: Served
+    mirror: Mirror
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -155,7 +158,8 @@ async def _standing(
         script if callable(script) else lambda job: script, loaded=loaded, vocabulary=folder / "vocabulary"
     )
     settings, metrics = Settings(server=server or Server(port=0)), Metrics()
-    pipeline = Pipeline(engine, settings, metrics)
+    mirror = Mirror(Readers(settings.index))
+    pipeline = Pipeline(engine, settings, metrics, mirror)
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
 
@@ -170,13 +174,15 @@ async def _standing(
         stop=stopped.set,
         engine=engine,
         metrics=metrics,
+        documents=mirror,
         patience=patience or Patience(),
     )
     served = await serve(build(house), house, folder / "d.sock", 0)
     try:
-        yield Standing(engine, recorder, house, served, stopped)
+        yield Standing(engine, recorder, house, served, mirror, stopped)
     finally:
         engine.go_on()
         await served.close()
         await pipeline.close()
         await engine.close()
+        mirror.shut()
