@@ -95,6 +95,7 @@ class _Life:
             stop=self._end.set,
             engine=self._engine,
             metrics=self._metrics,
+            documents=self._pipeline.mirror,
         )
 
     async def live(self, lock: Lock, socket_path: Path, port: int) -> int:

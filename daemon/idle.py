@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
+from typing import Any
 
 from daemon.context.planner import Better, Planned, Planner
 from daemon.engine.frames import Submit
@@ -16,7 +16,6 @@ from daemon.engine.protocol import Engine
 from daemon.errors import Loading
 from daemon.nouns import Generation, Limits
 
-_log = logging.getLogger(__name__)
 _QUIET_S = 0.4
 """Time after an answer before idle work begins."""
 
@@ -27,6 +26,7 @@ class Idle:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
+        self._choosing: asyncio.Future[Any] | None = None
         self._numbers = itertools.count(1)
 
     @property
@@ -46,10 +46,17 @@ class Idle:
             self._task.cancel()
             self._task = None
 
+    async def close(self) -> None:
+        """End it all, and wait for the thread that chooses."""
+        self.stop()
+        if self._choosing is not None:
+            await asyncio.wait([self._choosing])
+
     async def _improve(self, planner: Planner, planned: Planned, opened: bool) -> None:
         if not opened:
             await asyncio.sleep(_QUIET_S)
-        following = await asyncio.to_thread(planner.following, planned)
+        self._choosing = asyncio.ensure_future(asyncio.to_thread(planner.following, planned))
+        following = await asyncio.shield(self._choosing)
         better = planner.better(planned, following) or (planner.same(planned) if opened else None)
         if better is not None and await self._evaluated(better):
             planner.adopt(better)

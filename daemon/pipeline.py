@@ -163,7 +163,7 @@ class Pipeline:
 
     async def close(self) -> None:
         """Stop idle work and let documents and indexes go."""
-        self._idle.stop()
+        await self._idle.close()
         self.mirror.shut()
         self._readers.close()
 

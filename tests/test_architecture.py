@@ -24,13 +24,14 @@ OWNERS = {
 """Which library may be imported where."""
 
 LAYERS = (
-    ("daemon/cli/", 12),
-    ("daemon/bench/", 11),
-    ("daemon/app.py", 10),
-    ("daemon/doors/", 9),
+    ("daemon/cli/", 13),
+    ("daemon/bench/", 12),
+    ("daemon/app.py", 11),
+    ("daemon/doors/", 10),
     ("daemon/lifecycle.py", 8),
     ("daemon/indexing.py", 8),
-    ("daemon/pipeline.py", 8),
+    ("daemon/pipeline.py", 9),
+    ("daemon/idle.py", 8),
     ("daemon/context/", 7),
     ("daemon/recall/", 7),
     ("daemon/engine/", 7),
@@ -38,6 +39,7 @@ LAYERS = (
     ("daemon/models/", 7),
     ("daemon/polish/", 7),
     ("daemon/documents/recovery.py", 6),
+    ("daemon/documents/opening.py", 6),
     ("daemon/documents/mirror.py", 5),
     ("daemon/readers.py", 4),
     ("daemon/projects.py", 4),

@@ -27,6 +27,8 @@ from indexer.records import Symbol
 from indexer.syntax import Limits, Node, Tree, captures, path_at
 
 _BUDGET_S: Final = 0.01
+_FEW: Final = 200
+"""Lines above that tell all but what encloses a place."""
 _HEAD: Final = 16_384
 """Bytes of a file in which its imports are looked for."""
 _SCOPES: Final = frozenset((
@@ -56,14 +58,15 @@ def around(document: Document) -> Surroundings:
     offset = document.offset if document.offset >= 0 else len(text)
     byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
     line = text.count("\n", 0, offset)
-    where = lines.place(text, offset, line, language)
+    where = lines.place(text, offset, line, language, _FEW)
     if document.tree is None or language is None:
+        where = lines.place(text, offset, line, language)
         chain, zone, node, broken = lines.chain(where), lines.zone(where, language), "", language is not None
     else:
         view = _View(document.tree, source, byte, language, where)
         chain, zone, node, broken = view.chain, view.zone, view.node, view.broken
         if broken:
-            by_lines = lines.chain(where)
+            by_lines = lines.chain(lines.place(text, offset, line, language))
             chain = chain if len(chain) >= len(by_lines) else by_lines
             zone = lines.zone(where, language) if zone == "code" else zone
     return Surroundings(

@@ -23,7 +23,7 @@ MOST_LINES: Final = 2_000
 """Lines above the cursor that are looked at for what encloses it."""
 _END_LINES: Final = 400
 _NAMES: Final = 40
-_REACH: Final = 4_000
+_REACH: Final = 2_000
 """Characters on each side in which names are looked for."""
 _ENDED: Final = ("ruby", "lua")
 """Languages whose blocks are opened by the first word of a line and closed by `end`."""
@@ -79,7 +79,7 @@ class Place(NamedTuple):
     rest: str
     """The cursor's line after the cursor."""
     above: Sequence[str]
-    """Lines above, the nearest last; at most MOST_LINES."""
+    """Lines above, the nearest last."""
     first: int
     """Number of the first of them."""
     below: Sequence[str]
@@ -98,11 +98,11 @@ def columns(line: str) -> int:
     return len(line[: len(line) - len(line.lstrip())].expandtabs(TAB))
 
 
-def place(text: str, offset: int, line: int, language: Language | None) -> Place:
-    """The lines around an offset; `line` is the number of the cursor's line."""
+def place(text: str, offset: int, line: int, language: Language | None, most: int = MOST_LINES) -> Place:
+    """The lines around an offset, at most `most` above; `line` is the number of the cursor's line."""
     start = text.rfind("\n", 0, offset) + 1
     head = text[start:offset]
-    above = text[:start].rsplit("\n", MOST_LINES + 1)[:-1][-MOST_LINES:]
+    above = text[:start].rsplit("\n", most + 1)[:-1][-most:]
     rest, *below = text[offset : offset + 2 * _REACH].split("\n", 60)[:60]
     opens = opens_block(head, language)
     indent = _expected(head, above, below, opens, language)

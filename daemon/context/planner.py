@@ -172,11 +172,13 @@ def _redacted(piece: Piece) -> Piece:
 
 
 def _limited(request: CompletionRequest, window: WindowClass) -> CompletionRequest:
-    """The class decides where the client left it to us."""
+    """The class decides where the client left it to us. One line stays `auto`: the line that is generated may
+    open a block that nobody could foresee."""
     limits = request.limits
     if limits.lines != "auto":
         return request
-    fewer = msgspec.structs.replace(limits, lines=window.lines, tokens=min(limits.tokens, window.output))
+    lines = "block" if window.lines == "block" else limits.lines
+    fewer = msgspec.structs.replace(limits, lines=lines, tokens=min(limits.tokens, window.output))
     return msgspec.structs.replace(request, limits=fewer)
 
 

@@ -27,6 +27,32 @@ class Pipeline(Protocol):
         ...
 
 
+class Documents(Protocol):
+    """daemon.documents.mirror.Mirror as the doors see it."""
+
+    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> None:
+        """A client opened a document."""
+        ...
+
+    def change(
+        self, client: str, path: str, text: str, version: int | None = None, *, language: str | None = None
+    ) -> None:
+        """The whole new text of a document."""
+        ...
+
+    def close(self, client: str, path: str) -> None:
+        """A client has it open no longer."""
+        ...
+
+    def visit(self, client: str, path: str, line: int = -1) -> None:
+        """The person looks at a line, or at the document when it is negative."""
+        ...
+
+    def accepted(self, client: str, path: str, text: str) -> None:
+        """The person took a completion."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long a client may take, in seconds."""
@@ -52,6 +78,7 @@ class House:
     stop: Callable[[], None]
     engine: Engine
     metrics: Metrics
+    documents: Documents
     patience: Patience = Patience()
 
 

@@ -13,6 +13,7 @@ from daemon.doors.house import HOUSE, House
 from daemon.doors.wire import read_json, reply, within
 from daemon.errors import BadRequest
 from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Lines, Range, Sampling
+from daemon.settings import Complete
 
 DOOR = "native"
 MAX_STOPS = 64
@@ -132,14 +133,9 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
     defaults = house.settings.complete
     tokens = defaults.max_tokens if body.max_tokens is None else body.max_tokens
     time_ms = defaults.time_ms if body.time_ms is None else body.time_ms
-    temperature = defaults.temperature if body.temperature is None else body.temperature
-    top_p = defaults.top_p if body.top_p is None else body.top_p
     within("max_tokens", tokens, 0, MAX_TOKENS)
     within("time_ms", time_ms, 1, MAX_MS)
     within("deadline_ms", MAX_MS if body.deadline_ms is None else body.deadline_ms, 1, MAX_MS)
-    within("temperature", temperature, 0, 5)
-    within("top_p", top_p, 0, 1)
-    within("seed", body.seed, 0, 2**32 - 1)
     within("anchor_lines", body.anchor_lines or 0, -1, 100_000)
     if len(body.stop) > MAX_STOPS:
         raise BadRequest(f"`stop` holds more than {MAX_STOPS} strings")
@@ -161,7 +157,7 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
             deadline=body.deadline_ms,
             stop=tuple(s for s in body.stop if s),
         ),
-        sampling=Sampling(temperature=temperature, top_p=top_p, seed=body.seed),
+        sampling=_sampling(body, defaults),
         replaces=body.replaces,
         warm=body.warm or tokens == 0,
         anchor_lines=body.anchor_lines,
@@ -171,6 +167,15 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         cache=body.cache,
         margins=body.margins,
     )
+
+
+def _sampling(body: Ask, defaults: Complete) -> Sampling:
+    temperature = defaults.temperature if body.temperature is None else body.temperature
+    top_p = defaults.top_p if body.top_p is None else body.top_p
+    within("temperature", temperature, 0, 5)
+    within("top_p", top_p, 0, 1)
+    within("seed", body.seed, 0, 2**32 - 1)
+    return Sampling(temperature=temperature, top_p=top_p, seed=body.seed)
 
 
 def _answer(done: Completion, body: Ask, place: Place, house: House) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from support.scripted import ScriptedEngine
 
+from daemon.documents.mirror import Mirror
 from daemon.doors.house import TRAFFIC, House, Patience, Traffic
 from daemon.doors.http import Served, build, serve
 from daemon.engine.frames import Submit
@@ -64,6 +65,7 @@ class Standing:
     pipeline: Recorder
     house: House
     served: Served
+    mirror: Mirror
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -156,6 +158,7 @@ async def _standing(
     )
     settings, metrics = Settings(server=server or Server(port=0)), Metrics()
     pipeline = Pipeline(engine, settings, metrics)
+    mirror = pipeline.mirror
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
 
@@ -170,11 +173,12 @@ async def _standing(
         stop=stopped.set,
         engine=engine,
         metrics=metrics,
+        documents=mirror,
         patience=patience or Patience(),
     )
     served = await serve(build(house), house, folder / "d.sock", 0)
     try:
-        yield Standing(engine, recorder, house, served, stopped)
+        yield Standing(engine, recorder, house, served, mirror, stopped)
     finally:
         engine.go_on()
         await served.close()
