@@ -61,14 +61,10 @@ def choose(
     ranked = sorted(pieces, key=lambda p: (-_score(p), p.source, p.text))
     desk = _Desk(count, max(0, room - taken), shown)
     waiting = {tier: desk.sift([p for p in ranked if p.tier == tier], tier, best) for tier in TIERS}
-    carry = room * shares[0] // 100 - taken
     for place, tier in enumerate(TIERS, 1):
-        carry += room * shares[place] // 100
-        waiting[tier], used = desk.fill(waiting[tier], carry)
-        carry -= used
-    for tier in TIERS:
-        waiting[tier], _ = desk.fill(waiting[tier], desk.left)
-        desk.give_up(waiting[tier], tier)
+        waiting[tier] = desk.fill(waiting[tier], room * shares[place] // 100)
+    rest = desk.fill([p for p in ranked if p in waiting[p.tier]], desk.left)
+    desk.give_up(rest)
     chosen = sorted(desk.chosen, key=lambda p: (_ORDER[p.kind], p.path, p.start_line, p.name, p.text))
     return Chosen(pieces=tuple(chosen), lost=tuple(desk.lost), tokens=desk.tokens)
 
@@ -104,9 +100,10 @@ class _Desk:
                 self._told[piece.source] = _lines(piece.text)
         return kept
 
-    def fill(self, pieces: Sequence[Piece], allowance: int) -> tuple[list[Piece], int]:
-        """Take what fits into an allowance; (what is left over, tokens used)."""
-        used, over = 0, []
+    def fill(self, pieces: Sequence[Piece], allowance: int) -> list[Piece]:
+        """Take what fits into an allowance; what is left over."""
+        used = 0
+        over: list[Piece] = []
         for piece in pieces:
             room = min(allowance - used, self.left)
             fitting = piece if self._cost(piece) <= room else self._trimmed(piece, room)
@@ -118,12 +115,12 @@ class _Desk:
             self.left -= cost
             self.tokens[fitting.tier] += cost
             self.chosen.append(fitting)
-        return over, used
+        return over
 
-    def give_up(self, pieces: Sequence[Piece], tier: str) -> None:
+    def give_up(self, pieces: Sequence[Piece]) -> None:
         """These do not fit."""
         for piece in pieces:
-            self._lose(piece, f"over the {tier} share")
+            self._lose(piece, f"over the {piece.tier} share")
 
     def _redundant(self, piece: Piece) -> str:
         lines = _lines(piece.text)

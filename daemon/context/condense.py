@@ -17,6 +17,10 @@ _CLOSERS = re.compile(r"\s*[)\]}]+[;,)]*\s*$")
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|\"\"\"|''')")
 _WORD = re.compile(r"[^\W\d]\w*")
 _OPEN, _CLOSE = "([", ")]"
+_DOC = re.compile(r"(:) (?:\"{3}|'{3}).*$")
+_ASIDE = re.compile(r"\s*(?:@|//|/\*|\*|#(?!\[|include)|\"{3}|'{3})")
+MOST_MEMBERS = 14
+"""Lines of a shortened outline."""
 _MOST_HEAD = 12
 """Lines of a signature or of documentation that are kept."""
 _MOST_JOINED = 20
@@ -42,6 +46,27 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -
             gap = len(text) - len(text.lstrip())
     kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
     return "\n".join(kept)
+
+
+def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
+    """An outline in at most `most` lines: heads without documentation or decorators. Members whose names
+    `text` holds come first, because a file uses the same few members of a type again and again."""
+    lines = [_DOC.sub(r"\1 ...", line) for line in outline.rstrip().split("\n") if not _ASIDE.match(line)]
+    lines = [line for line in lines if line.strip() not in ("...", "")]
+    if len(lines) <= most:
+        return "\n".join(lines)
+    closing = 1 if lines[-1].strip() in ("}", "};", "end") else 0
+    members = range(1, len(lines) - closing)
+    used = [n for n in members if any(len(w) > 2 and w in text for w in _name(lines[n]))]
+    rest = [n for n in members if n not in set(used)]
+    kept = sorted([*used, *rest][: most - 1 - closing])
+    return "\n".join([lines[0], *(lines[n] for n in kept), *lines[len(lines) - closing :]])
+
+
+def _name(head: str) -> list[str]:
+    """The name that a member's head declares, as a list of one or none."""
+    before = re.split(r"[(:={;]", head, maxsplit=1)[0]
+    return _WORD.findall(before)[-1:]
 
 
 def _wanted(text: str, names: Collection[str]) -> bool:

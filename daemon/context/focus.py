@@ -29,8 +29,9 @@ class Focus:
     """One cursor. Made by `focus`."""
 
     around: Surroundings
+    text: str
+    """The whole text of the file, or as much of it as is known."""
     lines: Sequence[str]
-    """The whole text, or as much of it as is known."""
     shown: tuple[int, int]
     """Lines that the prompt's window shows, end exclusive."""
     weights: Mapping[str, float]
@@ -71,7 +72,7 @@ def focus(around: Surroundings, text: str, shown: tuple[int, int]) -> Focus:
     _raise(weights, (name for name in imported if _unused(name, text)), 1.0)
     own = {scope.name for scope in around.chain}
     ordered = sorted((n for n in weights if n not in own), key=lambda n: (-weights[n], n))
-    return Focus(around, text.split("\n"), shown, {name: weights[name] for name in ordered})
+    return Focus(around, text, text.split("\n"), shown, {name: weights[name] for name in ordered})
 
 
 def _raise(weights: dict[str, float], names: Iterable[str], least: float) -> None:

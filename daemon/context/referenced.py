@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from daemon.context.condense import brief
 from daemon.context.focus import MOST_NAMES, WORD, Focus
 from daemon.context.view import View
 from daemon.surroundings import Piece, PieceKind
@@ -89,10 +90,10 @@ def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
         if parent >= 0:
             members.setdefault((path, parent), []).append(one)
         else:
-            made.append(_definition(one, view))
+            made.append(_definition(one, focus, view))
     made += [_members(path, parent, group, view) for (path, parent), group in members.items()]
     for path, weight in found.modules.items():
-        made.append(_module(path, weight, view))
+        made.append(_module(path, weight, focus, view))
     return [piece for piece in made if piece is not None]
 
 
@@ -198,7 +199,7 @@ def _piece(one: Found, text: str, kind: PieceKind) -> Piece | None:
     )
 
 
-def _definition(one: Found, view: View) -> Piece | None:
+def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
     """A definition at the top of a file: a type's outline, what is short in whole, else its head."""
     place, span = one.place, one.place.symbol.span
     outline = view.outlines(place.path).get(place.number, "") if place.symbol.kind not in CALLABLES else ""
@@ -207,7 +208,7 @@ def _definition(one: Found, view: View) -> Piece | None:
         if text:
             return _piece(one, text, "definition")
     if outline:
-        return _piece(one, outline.rstrip(), "outline")
+        return _piece(one, brief(outline, focus.text), "outline")
     return _piece(one, headline(place.symbol, None, place.path), "definition")
 
 
@@ -255,8 +256,8 @@ def _style(path: str) -> Style | None:
     return render.styles().get(language.name) if language else None
 
 
-def _module(path: str, weight: float, view: View) -> Piece | None:
-    text = view.outlines(path).get(-1, "").rstrip()
+def _module(path: str, weight: float, focus: Focus, view: View) -> Piece | None:
+    text = brief(view.outlines(path).get(-1, ""), focus.text)
     if not text:
         return None
     importance = min(1.0, weight * _MODULE)

@@ -18,6 +18,8 @@ from indexer.answers import Place, Use
 
 _ABOVE, _BELOW = 3, 4
 """Lines shown around a use."""
+_USE = 0.7
+"""Importance of a use, as a part of its name's weight."""
 _USES = 3
 _NAMES = 6
 """Names whose uses are looked for."""
@@ -28,8 +30,6 @@ _QUERY, _BEFORE, _AFTER = 8, 3, 10
 _SEARCHED = 4
 _LIKENESS = 0.15
 """Least share of words in common."""
-_OWN = 1 << 17
-"""Characters of the own file that are looked through for uses."""
 
 
 def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
@@ -38,7 +38,6 @@ def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
     made = [*_callers(focus, view), *_siblings(focus, view), *_similar(focus, view), *_texts(focus, view)]
     for name, weight in names:
         made += [_use(use, weight, "caller", view) for use in view.uses(name, _USES)]
-    made += _own_uses(focus, [name for name, _ in names])
     return [piece for piece in made if piece is not None]
 
 
@@ -71,8 +70,10 @@ def _use(use: Use, weight: float, kind: PieceKind, view: View) -> Piece | None:
     if use.reference.name not in text:
         return None
     role = 1.0 if use.reference.role == "call" else 0.7
-    importance = weight * role * (0.6 + 0.4 * rank.nearness(view.path, use.path))
-    return _piece(kind, use.path, text, (max(0, start), end), name=use.reference.name, importance=importance)
+    importance = _USE * weight * role * (0.6 + 0.4 * rank.nearness(view.path, use.path))
+    return _piece(
+        view, kind, use.path, (max(0, start), end), text=text, name=use.reference.name, importance=importance
+    )
 
 
 def _siblings(focus: Focus, view: View) -> Iterator[Piece | None]:
@@ -98,7 +99,7 @@ def _similar(focus: Focus, view: View) -> Iterator[Piece | None]:
     bands = similarity.query_bands(scope.signature) if scope else b""
     for place in view.similar(bands, _USES) if bands else ():
         if place.score >= 0.25:
-            yield _body(place, 0.6 * place.score, "similar", view)
+            yield _body(place, 0.9 * place.score, "similar", view)
 
 
 def _body(place: Place, importance: float, kind: PieceKind, view: View) -> Piece | None:
@@ -108,7 +109,13 @@ def _body(place: Place, importance: float, kind: PieceKind, view: View) -> Piece
     if not text:
         return None
     return _piece(
-        kind, place.path, text, (span.start_line, end), name=place.symbol.qualified, importance=importance
+        view,
+        kind,
+        place.path,
+        (span.start_line, end),
+        text=text,
+        name=place.symbol.qualified,
+        importance=importance,
     )
 
 
@@ -128,7 +135,7 @@ def _texts(focus: Focus, view: View) -> Iterator[Piece | None]:
         start, end = max(0, place - _BEFORE), min(len(rows), place + _AFTER)
         text = dedent("\n".join(rows[start:end]))
         at = snippet.start_line + start
-        yield _piece("text", snippet.path, text, (at, at + end - start), importance=2 * likeness)
+        yield _piece(view, "text", snippet.path, (at, at + end - start), text=text, importance=2 * likeness)
 
 
 def _best(rows: Sequence[str], words: set[str], height: int) -> tuple[int, float]:
@@ -147,39 +154,15 @@ def _words(rows: Iterable[str]) -> set[str]:
     return {word for row in rows for word in WORD.findall(row)}
 
 
-def _own_uses(focus: Focus, names: Sequence[str]) -> Iterator[Piece | None]:
-    """The nearest use of each name in the own file that the window does not show."""
-    first, last = focus.shown
-    taken: set[int] = set()
-    for name in names:
-        spots = [n for n in range(max(0, first - 400), first) if name in focus.lines[n]][-1:]
-        spots = (
-            spots or [n for n in range(last, min(len(focus.lines), last + 400)) if name in focus.lines[n]][:1]
-        )
-        for spot in spots:
-            start, end = max(0, spot - _ABOVE), min(len(focus.lines), spot + _BELOW)
-            end = min(end, first) if spot < first else end
-            start = max(start, last) if spot >= last else start
-            if focus.lines[spot].lstrip().startswith(("import ", "from ", "use ", "#include")):
-                continue
-            if not taken.isdisjoint(range(start, end)):
-                continue
-            taken.update(range(start, end))
-            text = dedent("\n".join(focus.lines[start:end]))
-            yield _piece(
-                "caller", focus.around.path, text, (start, end), name=name, importance=0.5, distance=1
-            )
-
-
 def _piece(
+    view: View,
     kind: PieceKind,
     path: str,
-    text: str,
     lines: tuple[int, int],
     *,
+    text: str,
     importance: float,
     name: str = "",
-    distance: int = 2,
 ) -> Piece | None:
     if not text.strip():
         return None
@@ -192,5 +175,5 @@ def _piece(
         start_line=lines[0],
         end_line=lines[1],
         importance=min(1.0, importance),
-        distance=distance,
+        distance=1 if path in view.edges() else 2,
     )

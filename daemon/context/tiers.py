@@ -15,26 +15,30 @@ from pathlib import PurePath
 
 import msgspec
 
-from daemon.context import past, referenced, related
-from daemon.context.condense import condense
+from daemon.context import elsewhere, past, referenced, related
+from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
 from daemon.context.past import Event
 from daemon.context.view import Overlay, View, dedent
 from daemon.nouns import Extra
 from daemon.readers import Readers
-from daemon.surroundings import Piece, PieceKind, Scope, Surroundings
+from daemon.surroundings import Piece, PieceKind, Scope, Surroundings, Tier
 from indexer.deny import denied
 from indexer.errors import IndexDamaged
 from indexer.records import Symbol
 from indexer.render import CALLABLES
 
-_ENCLOSING, _TYPE, _FILE = 1.0, 0.9, 0.5
+_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.6, 0.5, 0.3
 """Importance of the enclosing function, the type around it, and the rest of the file."""
 
 
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
+
+
+_TOP = 200
+"""Lines of a file in which its imports stand."""
 
 
 class Tiers:
@@ -83,6 +87,7 @@ class Tiers:
         return [
             *_enclosing(aim),
             *_own(aim, view),
+            *elsewhere.pieces(aim),
             *referenced.pieces(aim, view, found),
             *related.pieces(aim, view, found),
         ]
@@ -108,13 +113,21 @@ def _enclosing(aim: Focus) -> Iterator[Piece]:
 
 def _own(aim: Focus, view: View) -> Iterator[Piece]:
     """The type around the cursor, and the file, in outline, without what the window shows."""
+    first = max(0, aim.shown[0])
+    taken = [line for line in aim.lines[: min(first, _TOP)] if _IMPORT.match(line)]
+    if taken:
+        yield _piece(
+            aim, "outline", "\n".join(taken), (0, first), name="imports", tier="P2", importance=_IMPORTS
+        )
     outlines, symbols = view.outlines(aim.around.path), view.own()
     holder = aim.holder
     number = _number(symbols, holder) if holder else -1
-    if holder and number >= 0 and (text := _unseen(aim, outlines.get(number, ""))):
-        yield _piece(aim, "outline", text, (holder.start_line,) * 2, name=holder.name, importance=_TYPE)
-    if text := _unseen(aim, outlines.get(-1, "")):
-        yield _piece(aim, "outline", text, (0, 0), name="", importance=_FILE)
+    if holder and number >= 0 and (text := brief(_unseen(aim, outlines.get(number, "")), aim.text)):
+        yield _piece(
+            aim, "outline", text, (holder.start_line,) * 2, name=holder.name, tier="P2", importance=_TYPE
+        )
+    elif text := brief(_unseen(aim, outlines.get(-1, "")), aim.text):
+        yield _piece(aim, "outline", text, (0, 0), name="", tier="P2", importance=_FILE)
 
 
 def _number(symbols: Sequence[Symbol], scope: Scope) -> int:
@@ -138,10 +151,17 @@ def _bare(line: str) -> str:
 
 
 def _piece(
-    aim: Focus, kind: PieceKind, text: str, lines: tuple[int, int], *, name: str, importance: float
+    aim: Focus,
+    kind: PieceKind,
+    text: str,
+    lines: tuple[int, int],
+    *,
+    name: str,
+    importance: float,
+    tier: Tier = "P1",
 ) -> Piece:
     return Piece(
-        tier="P1",
+        tier=tier,
         kind=kind,
         path=aim.around.path,
         text=text,
