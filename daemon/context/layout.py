@@ -97,7 +97,7 @@ class Layout:
     def stable_room(self, share: int, request: CompletionRequest) -> int:
         """Tokens of stable context worth having: `share` at most, no more than idle time can evaluate."""
         room = least(min(share, self._profile.context // 3), request.allowance.extras)
-        patient = not request.cache or not self._rate
+        patient = not request.cache or request.context == "now" or not self._rate
         return max(0, room if patient else min(room, int(self._settings.stable_ms * self._rate)))
 
     def count(self, text: str) -> int:

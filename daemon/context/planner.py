@@ -22,7 +22,7 @@ from daemon.context.epoch import Epochs
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.redaction import redact
 from daemon.context.tiers import Tiers
-from daemon.context.window import classify
+from daemon.context.window import classify, sized
 from daemon.documents.document import Document, Region
 from daemon.documents.mirror import Mirror
 from daemon.nouns import CompletionRequest, Prompt
@@ -87,10 +87,7 @@ class Planner:
         """The prompt for a request, from what is known without looking far. Raises NotSupported."""
         document = self._mirror.see(request)
         around = surroundings(document)
-        window = classify(
-            around, request.prefix, request.suffix, request.limits.lines,
-            rate=self.layout.rate, settings=self._settings,
-        )  # fmt: skip
+        window = self._window(request, around)
         request = _limited(request, window)
         off = request.context == "none" or not self._settings.stable
         stable = NOTHING if off else self._epochs.current(around)
@@ -108,7 +105,7 @@ class Planner:
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         found = self._tiers.candidates(around, document.text, shown, history, extras)
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
-        room = self.layout.stable_room(planned.window.context - taken, planned.request)
+        room = self.layout.stable_room(self._most(planned) - taken, planned.request)
         chosen = choose(
             [_redacted(piece) for piece in found],
             room=room + taken,
@@ -122,6 +119,24 @@ class Planner:
         changed = {path for path, mark in before.items() if marks.get(path, mark) != mark}
         stable = self._epochs.after(around, chosen.pieces, chosen.lost, room, changed)
         return (stable, marks) if stable is not None else None
+
+    def _window(self, request: CompletionRequest, around: Surroundings) -> WindowClass:
+        """As the cursor deserves and this machine can afford; who waits for context gets what it deserves."""
+        rate = 0.0 if request.context == "now" else self.layout.rate
+        found = classify(
+            around, request.prefix, request.suffix, request.limits.lines, rate=rate, settings=self._settings
+        )
+        if request.window == "auto" or request.window == found.name:  # noqa: PLR1714 - narrows the type
+            return found
+        return sized(request.window, found.lines, "as asked for", rate=rate, settings=self._settings)
+
+    def _most(self, planned: Planned) -> int:
+        """Tokens of the whole prompt that stable context is chosen for: it is evaluated ahead and outlives
+        the class of one keystroke, unless it is chosen for this request alone."""
+        if planned.request.context == "now":
+            return planned.window.context
+        window = planned.window
+        return sized("complex", window.lines, "", rate=self.layout.rate, settings=self._settings).context
 
     def better(self, planned: Planned, following: tuple[Stable, dict[str, bytes]] | None) -> Better | None:
         """What to evaluate while nobody waits; None when everything is as it should be."""

@@ -46,10 +46,13 @@ _TRIPLE = ('"""', "'''")
 _DOC_LINES = 80
 
 
+Name = Literal["simple", "medium", "complex"]
+
+
 class Judged(NamedTuple):
     """What the rules say, before the client and the machine are asked."""
 
-    name: Literal["simple", "medium", "complex"]
+    name: Name
     several: bool
     """More than one line is expected."""
     reason: str
@@ -81,14 +84,14 @@ def classify(
     lines: Lines = "block" if judged.several else "line"
     if asked != "auto":
         judged, lines = _as_asked(judged, asked), asked
-    context, bought = _context(judged.name, rate, settings)
-    return WindowClass(
-        name=judged.name,
-        lines=lines,
-        context=context,
-        output=getattr(settings, f"output_{judged.name}"),
-        reason=f"{judged.reason}{bought}",
-    )
+    return sized(judged.name, lines, judged.reason, rate=rate, settings=settings)
+
+
+def sized(name: Name, lines: Lines, reason: str, *, rate: float, settings: Context) -> WindowClass:
+    """A class with what it may take on this machine."""
+    context, bought = _context(name, rate, settings)
+    output: int = getattr(settings, f"output_{name}")
+    return WindowClass(name=name, lines=lines, context=context, output=output, reason=f"{reason}{bought}")
 
 
 def _as_asked(judged: Judged, asked: Lines) -> Judged:
