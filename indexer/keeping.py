@@ -267,7 +267,7 @@ class Keeper:
                 self.delay_ms = delay * 1000
         self.tally.replace(old, new)
         if self._grams is not None and (made is None or made.file is not None):
-            self._grams.put(made or path)
+            self._grams.put(path, new, made.ids if made else b"")
 
     def _fail(self, error: Exception, now: float) -> None:
         self.degrade(str(error) or type(error).__name__, now)
