@@ -24,6 +24,7 @@ from daemon.bench import (
     overhead,
     quality,
     realtime,
+    soak,
 )
 from daemon.bench.outcome import Outcome
 from daemon.errors import BadRequest
@@ -131,6 +132,10 @@ def _index(kinds: Any) -> None:
     what.add_argument("--generate", type=_positive, metavar="LINES", help="a generated repository")
     words = "random work beside a fresh index instead: after N operations, and --kills, both must be equal"
     what.add_argument("--operations", type=_natural, metavar="N", help=words)
+    words = (
+        "a long life instead: memory, log and descriptors over so many changes (50000: a day in 10 minutes)"
+    )
+    what.add_argument("--soak", type=_positive, metavar="CHANGES", help=words)
     words = "with --operations: so often the indexer is killed at a random moment (default: 0)"
     parser.add_argument("--kills", type=_natural, default=0, metavar="K", help=words)
     parser.set_defaults(run=_run_index)
@@ -146,6 +151,8 @@ def _run_index(arguments: argparse.Namespace) -> int:
     a = arguments
     if a.operations is not None:
         return _show(a, lambda report: equivalence.run(a.operations, a.kills, a.seed, report))
+    if a.soak is not None:
+        return _show(a, lambda report: soak.run(a.soak, a.seed, _vocabulary(a), report))
     target = index.Target(a.root, a.generate or 0, a.seed, a.limit, _vocabulary(a))
     return _show(a, lambda report: index.run(target, report))
 
