@@ -42,7 +42,12 @@ class Work:
             self.done += 1
 
     def _files(self) -> list[Path]:
-        return sorted(p for p in self.root.rglob("*") if p.is_file() and ".git" not in p.parts)
+        found: list[Path] = []
+        for folder, folders, names in os.walk(self.root):
+            if ".git" in folders:
+                folders.remove(".git")  # its objects become many
+            found += [Path(folder, name) for name in names]
+        return sorted(p for p in found if p.is_file())
 
     def _text(self, suffix: str) -> str:
         one, two, three = (self.rng.choice(WORDS) for _ in range(3))
