@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 from support import ngram_oracle as oracle
 
+from indexer.grams import FOLDER, Grams
 from indexer.ngram_order import RUN, by_context
 from indexer.ngrams import Match, NgramReader, NgramWriter
+from indexer.records import FileRow
 from indexer.tokens import to_bytes
 
 ALL = 1_000_000
@@ -394,3 +396,16 @@ def test_speed(tmp_path: Path) -> None:
         f" lookup p50 {times[2500] * 1e6:.0f} us, p99 {times[4950] * 1e6:.0f} us\n"
     )
     assert writer.figures().ids == total
+
+
+def test_what_the_thread_was_given_is_there_at_its_end(tmp_path: Path) -> None:
+    grams = Grams(tmp_path, "v", 1 << 24)
+    grams.start()
+    for name, ids in (("a", A), ("b", B), ("c", A)):
+        grams.put(name, FileRow(path=name, size=1, mtime_ns=1, digest=name.encode()), ids)
+    grams.put("b", FileRow(path="b", size=1, mtime_ns=2, digest=b"b2"), B)
+    grams.put("c")
+    grams.close()
+    assert NgramWriter(tmp_path / FOLDER, vocabulary="v").files() == {"a": b"a", "b": b"b2"}
+    reader = NgramReader(tmp_path / FOLDER, vocabulary="v")
+    assert sorted(reader.continuations([0, 3, 4], 2)) == [((5, 6), 1), ((50, 60), 1)]
