@@ -33,6 +33,8 @@ class Grams:
 
     def __init__(self, folder: Path, vocabulary: str, most_bytes: int) -> None:
         self.trouble = ""
+        self.held = False
+        """Whether merging has to wait: it takes a core for seconds."""
         self._writer = NgramWriter(folder / FOLDER, vocabulary=vocabulary, max_bytes=most_bytes)
         self._queue: queue.Queue[Change | None] = queue.Queue(_QUEUE)
         self._thread = threading.Thread(target=self._run, daemon=True, name="grams")
@@ -61,7 +63,8 @@ class Grams:
             try:
                 change = self._queue.get(timeout=_QUIET_S if first else _TIDY_S if untidy else None)
             except queue.Empty:
-                untidy = self._try(self._writer.commit if first else self._writer.compact)
+                if first or not self.held:
+                    untidy = self._try(self._writer.commit if first else self._writer.compact)
                 first = 0.0
                 continue
             if change is None:

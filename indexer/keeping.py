@@ -106,6 +106,11 @@ class Keeper:
         """Why the n-grams cannot be written; empty when they can."""
         return self._grams.trouble if self._grams else ""
 
+    def hold(self, busy: bool) -> None:
+        """While completions run, n-grams are not merged."""
+        if self._grams is not None:
+            self._grams.held = busy
+
     def open(self, now: float) -> bool:
         """Open the store if it is not and the time has come; whether it was opened now."""
         if self._store is not None or now < self._retry:
@@ -273,7 +278,6 @@ class Keeper:
         self.degrade(str(error) or type(error).__name__, now)
         if isinstance(error, IndexDamaged):
             self._retry = now  # the store has put it aside and begins afresh
-        if self._store is not None and isinstance(error, IndexDamaged):
             self._shut()
 
     def _shut(self) -> None:
