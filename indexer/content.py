@@ -76,6 +76,11 @@ _GENERATED = re.compile(
     )""",
     re.MULTILINE | re.VERBOSE,
 )
+_CODE = re.compile(
+    rb"^(?:import\s|from\s+\S+\s+import\s|package\s+[\w.]+;?\s*$|us(?:e|ing)\s[^\n]*;|\#[ \t]*include\s)",
+    re.MULTILINE,
+)
+"""What is said behind this is of other files: a text that the code writes."""
 _KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----\s")
 _CONTROL = bytes(b for b in range(32) if b not in b"\t\n\r\f\b\x1b")
 _OPENERS = b"([{"
@@ -165,7 +170,10 @@ def secret(text: bytes, name: str) -> bool:
 
 def _generated(text: bytes) -> bool:
     head = text[:_HEAD].lower()
-    return b"generated" in head and _GENERATED.search(head) is not None
+    if b"generated" not in head:
+        return False
+    code = _CODE.search(head)
+    return _GENERATED.search(head, 0, code.start() if code else len(head)) is not None
 
 
 def _minified(text: bytes, longest: int, lines: int) -> bool:

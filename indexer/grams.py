@@ -6,27 +6,37 @@ import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from indexer.frames import Made
 from indexer.ngrams import NgramWriter
+from indexer.records import FileRow
 
 _log = logging.getLogger(__name__)
 FOLDER = "ngrams"
 _QUEUE = 256
 """Files that may wait here; more make the writer of rows wait."""
 _QUIET_S = 1.0
-_LATEST_S = 10.0
+_LATEST_S = 5.0
+_TIDY_S = 3.0
+"""Of quiet before each step of tidying."""
+
+Change = tuple[str, FileRow | None, bytes]
+"""(path, its row, its ids)"""
 
 
 class Grams:
-    """Adds and removals in order; committed when nothing has come for a second, or after ten."""
+    """Adds and removals in order; committed when nothing has come for a second, or after five.
+
+    Segments are merged only in quiet: during a first index, and at the end, somebody waits.
+    """
 
     def __init__(self, folder: Path, vocabulary: str, most_bytes: int) -> None:
         self.trouble = ""
+        self.held = False
+        """Whether merging has to wait: it takes a core for seconds."""
         self._writer = NgramWriter(folder / FOLDER, vocabulary=vocabulary, max_bytes=most_bytes)
-        self._queue: queue.Queue[Made | str | None] = queue.Queue(_QUEUE)
-        self._busy = False
+        self._queue: queue.Queue[Change | None] = queue.Queue(_QUEUE)
         self._thread = threading.Thread(target=self._run, daemon=True, name="grams")
 
     def files(self) -> dict[str, bytes]:
@@ -37,15 +47,9 @@ class Grams:
         """Begin to take files."""
         self._thread.start()
 
-    def put(self, change: Made | str) -> None:
-        """A file's tokens, or the path of one to forget."""
-        self._queue.put(change)
-        self._busy = True
-
-    @property
-    def settled(self) -> bool:
-        """Whether readers see everything."""
-        return not self._busy
+    def put(self, path: str, row: FileRow | None = None, ids: bytes = b"") -> None:
+        """A file's tokens; without any it is forgotten."""
+        self._queue.put((path, row, ids))
 
     def close(self) -> None:
         """Commit and end."""
@@ -54,42 +58,39 @@ class Grams:
             self._thread.join(30.0)
 
     def _run(self) -> None:
-        first = 0.0
+        first, untidy = 0.0, False
         while True:
             try:
-                change = self._queue.get(timeout=_QUIET_S) if first else self._queue.get()
+                change = self._queue.get(timeout=_QUIET_S if first else _TIDY_S if untidy else None)
             except queue.Empty:
-                first = self._commit()
+                if first or not self.held:
+                    untidy = self._try(self._writer.commit if first else self._writer.compact)
+                first = 0.0
                 continue
             if change is None:
-                self._commit()
+                self._try(self._writer.commit)
                 return
             first = first or time.monotonic()
             try:
-                self._take(change)
+                self._take(*change)
             except (OSError, ValueError) as error:
                 self.trouble = f"n-grams: {error}"
             if time.monotonic() - first > _LATEST_S:
-                first = self._commit()
+                untidy, first = self._try(self._writer.commit), 0.0
 
-    def _take(self, change: Made | str) -> None:
-        if isinstance(change, str):
-            self._writer.remove_file(change)
-        elif change.row is not None and change.ids:
-            row = change.row
-            self._writer.add_file(row.path, change.ids, digest=row.digest, changed_ns=row.mtime_ns)
+    def _take(self, path: str, row: FileRow | None, ids: bytes) -> None:
+        if row is not None and ids:
+            self._writer.add_file(path, ids, digest=row.digest, changed_ns=row.mtime_ns)
         else:
-            self._writer.remove_file(change.path)
+            self._writer.remove_file(path)
 
-    def _commit(self) -> float:
-        """0.0: nothing waits any more."""
+    def _try(self, step: Callable[[], bool]) -> bool:
+        """A commit, or one step of tidying; False when there was nothing to do, or it failed."""
+        done = False
         try:
-            self._writer.commit()
-            while self._queue.empty() and self._writer.compact():
-                pass
+            done = step()
             self.trouble = ""
         except OSError as error:
             self.trouble = f"n-grams: {error.strerror or error}"
             _log.warning("%s", self.trouble)
-        self._busy = not self._queue.empty()
-        return 0.0
+        return done

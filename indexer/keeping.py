@@ -105,6 +105,11 @@ class Keeper:
         """Why the n-grams cannot be written; empty when they can."""
         return self._grams.trouble if self._grams else ""
 
+    def hold(self, busy: bool) -> None:
+        """While completions run, n-grams are not merged."""
+        if self._grams is not None:
+            self._grams.held = busy
+
     def open(self, now: float) -> bool:
         """Open the store if it is not and the time has come; whether it was opened now."""
         if self._store is not None or now < self._retry:
@@ -266,13 +271,12 @@ class Keeper:
                 self.delay_ms = delay * 1000
         self.tally.replace(old, new)
         if self._grams is not None and (made is None or made.file is not None):
-            self._grams.put(made or path)
+            self._grams.put(path, new, made.ids if made else b"")
 
     def _fail(self, error: Exception, now: float) -> None:
         self.degrade(str(error) or type(error).__name__, now)
         if isinstance(error, IndexDamaged):
             self._retry = now  # the store has put it aside and begins afresh
-        if self._store is not None and isinstance(error, IndexDamaged):
             self._shut()
 
     def _shut(self) -> None:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import IO
 
 import psutil
 
@@ -23,6 +24,7 @@ from indexer.frames import Batch, FromChild, Made, Ready, Setup, Source, Task, p
 _log = logging.getLogger(__name__)
 _AHEAD = 4
 """A child with fewer tasks than this before it is sent the next batch."""
+_PIPE = 1 << 20
 _START_S = 30.0
 _MAX_QUICK_DEATHS = 3
 _BATCH = 8
@@ -196,6 +198,7 @@ class _Hand:
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        _widen(self.process.stdout)
         self.expect(_START_S)
         self._write(pack(self.pool.setup))
         source: Source[FromChild] = Source(self.process.stdout, FromChild)
@@ -244,6 +247,15 @@ class _Hand:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Room for several files' rows, so that a child works on while the writer is busy."""
+    if sys.platform == "linux":
+        import fcntl  # noqa: PLC0415 - not everywhere
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def _cpu_of(process: subprocess.Popen[bytes] | None) -> float:

@@ -75,6 +75,7 @@ class Worker:
         now = time.monotonic()
         for root in self._roots.values():
             root.tend(now)
+            root.keeper.hold(self._throttle.busy)
         self._take_made()
         for root in self._roots.values():
             if root.keeper.due(now, root.quiet()):

@@ -93,6 +93,12 @@ class IndexChild:
         self._thread.join(5.0)
         return time.monotonic() - began
 
+    def kill(self) -> None:
+        """End the process as a power cut would; its children end with it."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     @property
     def ended(self) -> bool:
         """Whether the process has ended."""
@@ -100,10 +106,25 @@ class IndexChild:
 
     def sample(self) -> None:
         """Look at the memory."""
+        self.peak_rss = max(self.peak_rss, self.rss())
+
+    def rss(self) -> int:
+        """Bytes of memory of the process and its children together, now."""
+        return self._sum(lambda process: int(process.memory_info().rss))
+
+    def descriptors(self) -> int:
+        """What the process and its children hold open, now: files, pipes, watches; on Windows, handles."""
+        if sys.platform == "win32":
+            return self._sum(lambda process: process.num_handles())
+        return self._sum(lambda process: process.num_fds())
+
+    def _sum(self, measure: Callable[[psutil.Process], int]) -> int:
+        """Over the process and its children; what has ended counts nothing."""
         assert self._process is not None
-        rss = 0
+        total = 0
         with contextlib.suppress(psutil.Error):
             me = psutil.Process(self._process.pid)
             for process in (me, *me.children(recursive=True)):
-                rss += process.memory_info().rss
-        self.peak_rss = max(self.peak_rss, rss)
+                with contextlib.suppress(psutil.Error):
+                    total += measure(process)
+        return total

@@ -17,6 +17,7 @@ from daemon import indexing, roots
 from daemon.bench import index as bench_index
 from daemon.bench import outline as bench_outline
 from daemon.bench import repo
+from daemon.bench import soak as bench_soak
 from daemon.cli import main
 from daemon.errors import SettingsError
 from daemon.indexing import IndexingClient
@@ -177,3 +178,13 @@ async def test_the_measurements_give_their_figures(project: Path) -> None:
     shown = await bench_outline.run(project, 5, "", lambda done, total: None)
     assert shown.figures["parse_errors"] == 0
     assert 0 < shown.figures["saved_median"] < 1
+
+
+async def test_a_long_life_leaks_nothing() -> None:
+    outcome = await bench_soak.run(300, 4, "", lambda done, total: None)
+    figures = outcome.figures
+    assert figures["soak_changes"] == 300
+    assert figures["equal"] == 1
+    assert figures["descriptors_last"] <= figures["descriptors_first"] + 2
+    assert figures["wal_mb"] <= 64
+    assert figures["rss_first_mb"] > 0

@@ -148,6 +148,7 @@ def test_any_name_has_an_answer(name: str) -> None:
             "",
         ),
         (b"# the report is generated weekly\n", "x.py", ""),
+        (b'import copy\n\nHEAD = """\\\n# This is a generated file!  Do not edit.\n"""\n', "x.py", ""),
         (b"var a=function(b,c){return b(c)};" * 200, "bundle.js", "minified"),
         (b"/*! lib */\n" + b"!function(e,t){e.x=t,e.y={z:[1,2]}}(this,0);" * 100, "lib.js", "minified"),
         (b"x\n", "jquery.min.js", "minified"),

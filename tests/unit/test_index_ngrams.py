@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -14,8 +15,12 @@ import numpy as np
 import pytest
 from support import ngram_oracle as oracle
 
+from indexer.grams import FOLDER, Grams
 from indexer.ngram_order import RUN, by_context
+from indexer.ngram_parts import MANIFEST
+from indexer.ngram_segments import read_manifest
 from indexer.ngrams import Match, NgramReader, NgramWriter
+from indexer.records import FileRow
 from indexer.tokens import to_bytes
 
 ALL = 1_000_000
@@ -394,3 +399,45 @@ def test_speed(tmp_path: Path) -> None:
         f" lookup p50 {times[2500] * 1e6:.0f} us, p99 {times[4950] * 1e6:.0f} us\n"
     )
     assert writer.figures().ids == total
+
+
+def test_what_the_thread_was_given_is_there_at_its_end(tmp_path: Path) -> None:
+    grams = Grams(tmp_path, "v", 1 << 24)
+    grams.start()
+    for name, ids in (("a", A), ("b", B), ("c", A)):
+        grams.put(name, FileRow(path=name, size=1, mtime_ns=1, digest=name.encode()), ids)
+    grams.put("b", FileRow(path="b", size=1, mtime_ns=2, digest=b"b2"), B)
+    grams.put("c")
+    grams.close()
+    assert NgramWriter(tmp_path / FOLDER, vocabulary="v").files() == {"a": b"a", "b": b"b2"}
+    reader = NgramReader(tmp_path / FOLDER, vocabulary="v")
+    assert sorted(reader.continuations([0, 3, 4], 2)) == [((5, 6), 1), ((50, 60), 1)]
+
+
+def test_segments_are_merged_in_quiet_unless_held(tmp_path: Path) -> None:
+    writer, rng = NgramWriter(tmp_path / FOLDER, vocabulary="v"), np.random.default_rng(5)
+    for name in ("a", "b"):
+        writer.add_file(name, rng.integers(0, 5000, 300_000, np.int32).tobytes(), digest=name.encode())
+        writer.commit()
+    grams = Grams(tmp_path, "v", 1 << 24)
+    grams.held = True
+    grams.start()
+    grams.put("c", FileRow(path="c", size=1, mtime_ns=1, digest=b"c"), A)
+    until(lambda: segments(tmp_path) == 3)
+    grams.held = False
+    until(lambda: segments(tmp_path) == 2)
+    grams.close()
+    assert NgramWriter(tmp_path / FOLDER, vocabulary="v").files().keys() == {"a", "b", "c"}
+
+
+def segments(folder: Path) -> int:
+    manifest = read_manifest(folder / FOLDER / MANIFEST)
+    assert manifest is not None
+    return len(manifest.segments)
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60.0
+    while not true():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.02)
