@@ -13,9 +13,9 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from daemon.context.anchor import Anchor, Anchors, Window
-from daemon.context.redaction import clean
 from daemon.errors import NotSupported
 from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Prompt, Segment
+from daemon.redaction import clean
 from daemon.settings import Context
 from indexer.tokens import Tokenizer, count, to_bytes
 
