@@ -12,7 +12,7 @@ NAMES = [str(p.relative_to(ROOT)) for p in FILES]
 OWNERS = {
     "aiohttp": ("daemon/doors/", "daemon/bench/"),
     "llama_cpp": ("daemon/engine/binding.py",),
-    "detect_secrets": ("daemon/context/detection.py",),
+    "detect_secrets": ("daemon/detection.py",),
     "platformdirs": ("daemon/paths.py",),
     "watchdog": ("indexer/inotify.py", "indexer/recursive.py"),
     "tree_sitter": ("indexer/syntax.py", "indexer/languages/"),
@@ -45,6 +45,7 @@ LAYERS = (
     ("daemon/projects.py", 4),
     ("daemon/projectfile.py", 3),
     ("daemon/roots.py", 3),
+    ("daemon/redaction.py", 3),
     ("daemon/documents/", 3),
     ("indexer/", 2),
     ("daemon/", 1),

@@ -94,10 +94,11 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     from daemon.app import run  # noqa: PLC0415
     from daemon.observe import logs  # noqa: PLC0415
+    from daemon.redaction import redact  # noqa: PLC0415
 
     settings = common.load(arguments)
     os.umask(0o077)
-    trouble = logs.setup(settings.logs)
+    trouble = logs.setup(settings.logs, clean=lambda entry: redact(entry).text)
     notes = (trouble,) if trouble else ()
     return asyncio.run(run(settings, paths.socket_path(), settings.server.port, notes))
 

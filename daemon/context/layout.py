@@ -17,9 +17,9 @@ import msgspec
 
 from daemon.context.anchor import Anchor, Anchors, Window
 from daemon.context.head import Head, Part, fitting, mark
-from daemon.context.redaction import clean
 from daemon.errors import NotSupported
 from daemon.nouns import Allowance, CompletionRequest, EngineProfile, Prompt, Segment, least
+from daemon.redaction import clean
 from daemon.settings import Context
 from daemon.surroundings import Stable
 from indexer.tokens import Tokenizer, count

@@ -20,13 +20,13 @@ from daemon.context.budget import choose
 from daemon.context.cursor import around as surroundings
 from daemon.context.epoch import Epochs
 from daemon.context.layout import NOTHING, Layout
-from daemon.context.redaction import redact
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
 from daemon.documents.document import Document, Region
 from daemon.documents.mirror import Mirror
 from daemon.nouns import CompletionRequest, Prompt
 from daemon.readers import Readers
+from daemon.redaction import redact
 from daemon.settings import Context
 from daemon.surroundings import Piece, Stable, Surroundings, WindowClass
 from indexer.errors import IndexDamaged

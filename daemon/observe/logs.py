@@ -7,7 +7,7 @@ import logging.handlers
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -24,10 +24,23 @@ def log_file(name: str = "daemon") -> Path:
     return paths.logs_dir() / f"{name}.log"
 
 
-def setup(settings: Logs, name: str = "daemon") -> str:
+class _Clean(logging.Formatter):
+    """Passes whole entries through `clean`, tracebacks included: an exception may quote what it read."""
+
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        super().__init__(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S")
+        self._clean = clean
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One entry."""
+        return self._clean(super().format(record))
+
+
+def setup(settings: Logs, name: str = "daemon", clean: Callable[[str], str] = str) -> str:
     """Log this process to its capped file. Empty when all is well, else why there is only stderr.
 
     One file holds at most `settings.max_mb` million bytes; `settings.keep` older ones stay beside it.
+    `clean` takes secrets out of an entry.
     """
     trouble = ""
     handler: logging.Handler
@@ -39,7 +52,7 @@ def setup(settings: Logs, name: str = "daemon") -> str:
     except OSError as error:
         trouble = f"no log file: {error.filename or paths.logs_dir()}: {error.strerror or error}"
         handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(_Clean(clean))
     root = logging.getLogger()
     for old in root.handlers[:]:
         root.removeHandler(old)

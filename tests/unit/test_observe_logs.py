@@ -1,5 +1,6 @@
 """Log files are capped, end readable, and survive a folder that cannot be written."""
 
+import ast
 import logging
 import threading
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.observe import logs
+from daemon.redaction import redact
 from daemon.settings import Logs
 
 
@@ -85,3 +87,43 @@ def test_follow_crosses_a_rotation(tmp_path: Path) -> None:
     assert not reader.is_alive()
     assert "".join(seen).endswith("two\nend\n")
     assert "old" not in "".join(seen)
+
+
+def test_an_entry_is_cleaned_with_its_traceback(home: Path) -> None:
+    secret = "hunter2" + "Zq9"
+    logs.setup(Logs(), clean=lambda entry: redact(entry).text)
+    try:
+        raise ValueError(f"password = '{secret}'")
+    except ValueError:
+        logging.getLogger("t").exception("postgres://app:%s@db", secret)
+    text = logs.log_file().read_text("utf-8")
+    assert "Traceback" in text
+    assert text.count("REDACTED") == 2
+    assert secret not in text
+
+
+TEXTS = {
+    "above", "after", "before", "body", "extra", "extras", "generation", "line", "lines", "middle", "piece",
+    "prefix", "prompt", "raw", "request", "snippet", "source", "suffix", "text", "texts", "tokens", "value",
+}  # fmt: skip
+"""What holds source text is called so in this project."""
+
+
+def test_no_log_call_is_given_source_text() -> None:
+    root = Path(logs.__file__).resolve().parents[2]
+    calls = 0
+    for file in [f for top in ("daemon", "indexer") for f in (root / top).rglob("*.py")]:
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            called = node.func if isinstance(node, ast.Call) else None
+            if not (isinstance(called, ast.Attribute) and ast.unparse(called.value) in ("_log", "logging")):
+                continue
+            if called.attr not in ("debug", "info", "warning", "error", "exception", "critical", "log"):
+                continue
+            assert isinstance(node, ast.Call)
+            calls += 1
+            where = f"{file.name}:{node.lineno}"
+            assert isinstance(node.args[0], ast.Constant), f"{where} builds its message"
+            for part in (inner for argument in node.args[1:] for inner in ast.walk(argument)):
+                name = part.attr if isinstance(part, ast.Attribute) else getattr(part, "id", "")
+                assert name not in TEXTS, f"{where} logs {name}"
+    assert calls >= 15

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daemon.context.detection import PLACEHOLDER
-from daemon.context.redaction import clean, redact
+from daemon.detection import PLACEHOLDER
 from daemon.nouns import Extra
+from daemon.redaction import clean, redact
 
 RANDOM = random.Random(5)
 ALPHANUMERIC = string.ascii_letters + string.digits
@@ -121,7 +121,7 @@ INNOCENT = (
     "postgres://$USER:$PASSWORD@localhost",
     'ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"',
     "def test_something_with_a_very_long_name_2_and_more(self) -> None:",
-    'from daemon.context.redaction import redact  # "quoted words in a comment"',
+    'from daemon.redaction import redact  # "quoted words in a comment"',
     "signature = base64url_decode2(crypto_segment)",
     "token = self.config.token_provider2.value",
     "token=${GITHUB_TOKEN}",

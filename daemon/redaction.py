@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from daemon.context.detection import PLACEHOLDER, FileType, Span, determine_file_type, spans_in
+from daemon.detection import PLACEHOLDER, FileType, Span, determine_file_type, spans_in
 from daemon.nouns import Extra, Noun
 from indexer.deny import denied
 
