@@ -165,7 +165,7 @@ def chain(where: Place) -> tuple[Scope, ...]:
         text = where.above[back]
         if text.startswith(deep) or not text or text.isspace() or (width := columns(text)) >= floor:
             continue
-        if text.lstrip()[0] not in "#})]/*-" or text.lstrip().startswith("} "):
+        if text.lstrip()[0] not in "#{})]/*-" or text.lstrip().startswith("} "):
             floor, deep = width, _deep(width)
             if (own := _definition(_joined(where.above, back))) is not None:
                 found.append(_scope(own, text, where.first + back, _end(where.below, width, where.line + 1)))
