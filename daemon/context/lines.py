@@ -45,6 +45,9 @@ _KEYWORD: Final = re.compile(
     r"|extension|actor|union|record|mod|type|macro_rules!|def|fn|func|fun|function\*?|sub)\s+"
     r"(?:\([^)]*\)\s*)?(?:<[^>]*>\s*)?([^\W\d][\w.:$?!]*)"
 )
+_RETURNED: Final = ("struct", "enum", "union")
+_RETURNS: Final = re.compile(r"\s*[*&]|\s+[\w:]+\s*\(")
+"""What follows the name of a type that a C function returns."""
 _ASSIGNED: Final = re.compile(
     r"^\s*(?:export\s+)?(?:default\s+)?(?:const|let|var|local|val)?\s*([\w.$:]+)\s*[=:]\s*"
     r"(?:async\s*)?(?:function\b|\([^()]*\)[^=]*=>|\w+\s*=>)"
@@ -56,7 +59,7 @@ _CONTROL: Final = _words(
     "this self require import "
 )
 _IMPORT: Final = re.compile(
-    r"^\s*(?:import\b|from\s+[.\w]*(?:\s+import\b|$|\s)|(?:pub\s+)?use\s|using\s+(?!var\b|\()|#\s*include\b"
+    r"^\s*(?:import\b|from\s+[.\w]*(?:\s+import\b|$|\s)|(?:pub\s+)?use\s|using\s+(?!var\b|\(|\w+\s*=)|#\s*include\b"
     r"|#\s*import\b|require(?:_once|_relative)?\b|include(?:_once)?\b|source\s|@import\b|extern\s+crate\b"
     r"|(?:export|import)\b.*\bfrom\s)"
 )
@@ -190,7 +193,8 @@ def _joined(lines: Sequence[str], at: int) -> str:
 def _definition(text: str) -> tuple[str, str] | None:
     """Kind and name of what a line defines."""
     text = text[:400]
-    if (match := _KEYWORD.match(text)) is not None:
+    match = _KEYWORD.match(text)
+    if match is not None and not (match[1] in _RETURNED and _RETURNS.match(text, match.end())):
         word, name = match[1], match[2]
         if word == "impl" and (target := re.search(r"\bfor\s+([\w:]+)", text)):
             name = target[1]
