@@ -152,7 +152,7 @@ class _View:
         definitions = Definitions(self._source, newlines, self._language)
         definitions.read(self._spans)
         found = [
-            _scope(symbol)
+            _scope(symbol, self._byte, self._where.line)
             for symbol, (start, end) in zip(definitions.symbols, definitions.ranges, strict=True)
             if symbol.kind in _SCOPES and self._inside(start, end)
         ]
@@ -176,7 +176,7 @@ class _View:
         return here > lines.columns(margin + ".") or (same and start >= begin)
 
     def _zone(self) -> Zone:
-        byte, source = self._byte, self._source
+        byte, found = self._byte, "code"
         for node in reversed(self._path):
             kind = node.type
             if kind in _NO_STRING and byte < node.end_byte:
@@ -184,12 +184,13 @@ class _View:
             if "comment" in kind and node.start_byte < byte and self._in_comment(node):
                 return "comment"
             if _STRING.search(kind) and node.start_byte < byte < node.end_byte:
-                return "string"
-        if any(
-            start < byte <= end and source[end - 1] not in b";"
-            for start, end in self._spans.get("import", ())
-        ):
-            return "import"
+                found = "string"
+                break
+        for start, end in self._spans.get("import", ()):
+            if start < byte < end or (byte == end and self._source[end - 1] not in b";\n"):
+                return "import"
+        if found == "string":
+            return "string"
         return "type" if self._is_type() else "code"
 
     def _in_comment(self, node: Node) -> bool:
@@ -224,16 +225,17 @@ def _broken(path: Sequence[Node]) -> bool:
     return (wide[-1] if wide else path[-1]).has_error
 
 
-def _scope(symbol: Symbol) -> Scope:
+def _scope(symbol: Symbol, byte: int, line: int) -> Scope:
+    """A block by indentation goes on to the cursor."""
     span = symbol.span
     return Scope(
         kind=symbol.kind,
         name=symbol.name,
         signature=symbol.signature,
         start_line=span.start_line,
-        end_line=span.end_line,
+        end_line=max(span.end_line, line + 1),
         start_byte=span.start_byte,
-        end_byte=span.end_byte,
+        end_byte=max(span.end_byte, byte),
     )
 
 

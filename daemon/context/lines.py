@@ -121,7 +121,7 @@ def opens_block(line: str, language: Language | None) -> bool:
     name = language.name if language is not None else ""
     if not text:
         return False
-    if text.endswith(("{", "(", "[", "=>")) or _LABEL.match(text) or _BLOCK_ARGUMENTS.search(text):
+    if text.endswith(("{", "=>")) or _LABEL.match(text) or _BLOCK_ARGUMENTS.search(text):
         return True
     if text.endswith(":") and name in _COLON:
         return True
@@ -139,7 +139,7 @@ def _expected(
     if own:
         return own
     last = next((line for line in reversed(above[-200:]) if line.strip()), "")
-    if opens_block(last, language):
+    if opens_block(last, language) or last.rstrip().endswith(("(", "[")):
         return columns(last) + _unit(above, below)
     after = next((line for line in below if line.strip()), "")
     return min(columns(last), columns(after))
