@@ -110,13 +110,40 @@ class _View:
         self.zone: Zone = self._zone()
 
     def _captured(self, tree: Tree) -> dict[str, list[Range]]:
-        limits = Limits(budget_s=_BUDGET_S, start_byte=self._anchor, end_byte=self._byte + 1)
+        """Capture name → ranges. A query over a few bytes leaves out what a match has elsewhere: names and
+        bodies of enclosing definitions are asked of their nodes."""
         try:
-            found = captures(tree.root_node, self._language.query(), limits)
+            found = self._query(tree.root_node, self._anchor, self._byte + 1)
+            for name in [name for name in found if name.startswith(("definition.", "container"))]:
+                for node in found[name]:
+                    if node.start_byte <= self._byte and node.end_byte > self._anchor:
+                        self._complete(node, name, found)
         except ParseBudgetExceeded:
             self.broken = True
             return {}
-        return {name: [node.byte_range for node in nodes] for name, nodes in found.items() if name[0] != "_"}
+        return {name: list({node.byte_range: None for node in nodes}) for name, nodes in found.items()}
+
+    def _query(self, node: Node, start: int, end: int) -> dict[str, list[Node]]:
+        limits = Limits(budget_s=_BUDGET_S, start_byte=start, end_byte=end)
+        found = captures(node, self._language.query(), limits)
+        return {name: nodes for name, nodes in found.items() if name[0] != "_"}
+
+    def _complete(self, node: Node, kind: str, found: dict[str, list[Node]]) -> None:
+        if kind == "container":
+            owner = node.child_by_field_name("type") or node.child_by_field_name("name")
+            found.setdefault("scope", []).extend([owner] if owner is not None else [])
+            return
+        body = node.child_by_field_name("body")
+        if body is not None:
+            found.setdefault("body", []).append(body)
+        name = node.child_by_field_name("name")
+        names = [name] if name is not None and not name.named_child_count else []
+        if not names:
+            end = min(self._byte, body.start_byte if body is not None else node.end_byte) + 1
+            header = self._query(node, node.start_byte, end)
+            found.setdefault("body", []).extend(header.get("body", ()))
+            names = header.get("name", [])
+        found.setdefault("name", []).extend(names)
 
     def _chain(self) -> tuple[Scope, ...]:
         if not any(name.startswith(("definition", "container")) for name in self._spans):
@@ -125,7 +152,7 @@ class _View:
         definitions = Definitions(self._source, newlines, self._language)
         definitions.read(self._spans)
         found = [
-            _scope(symbol)
+            _scope(symbol, self._byte, self._where.line)
             for symbol, (start, end) in zip(definitions.symbols, definitions.ranges, strict=True)
             if symbol.kind in _SCOPES and self._inside(start, end)
         ]
@@ -149,7 +176,7 @@ class _View:
         return here > lines.columns(margin + ".") or (same and start >= begin)
 
     def _zone(self) -> Zone:
-        byte, source = self._byte, self._source
+        byte, found = self._byte, "code"
         for node in reversed(self._path):
             kind = node.type
             if kind in _NO_STRING and byte < node.end_byte:
@@ -157,12 +184,13 @@ class _View:
             if "comment" in kind and node.start_byte < byte and self._in_comment(node):
                 return "comment"
             if _STRING.search(kind) and node.start_byte < byte < node.end_byte:
-                return "string"
-        if any(
-            start < byte <= end and source[end - 1] not in b";"
-            for start, end in self._spans.get("import", ())
-        ):
-            return "import"
+                found = "string"
+                break
+        for start, end in self._spans.get("import", ()):
+            if start < byte < end or (byte == end and self._source[end - 1] not in b";\n"):
+                return "import"
+        if found == "string":
+            return "string"
         return "type" if self._is_type() else "code"
 
     def _in_comment(self, node: Node) -> bool:
@@ -197,16 +225,17 @@ def _broken(path: Sequence[Node]) -> bool:
     return (wide[-1] if wide else path[-1]).has_error
 
 
-def _scope(symbol: Symbol) -> Scope:
+def _scope(symbol: Symbol, byte: int, line: int) -> Scope:
+    """A block by indentation goes on to the cursor."""
     span = symbol.span
     return Scope(
         kind=symbol.kind,
         name=symbol.name,
         signature=symbol.signature,
         start_line=span.start_line,
-        end_line=span.end_line,
+        end_line=max(span.end_line, line + 1),
         start_byte=span.start_byte,
-        end_byte=span.end_byte,
+        end_byte=max(span.end_byte, byte),
     )
 
 
@@ -223,7 +252,7 @@ def _containers(
         found.append(
             Scope(
                 kind="class",
-                name=source[owner[0] : owner[1]].decode("utf-8", "replace"),
+                name=source[owner[0] : owner[1]].split(b"<")[0].decode("utf-8", "replace").strip(),
                 signature=" ".join(header.split()),
                 start_line=int(np.searchsorted(newlines, start)),
                 end_line=int(np.searchsorted(newlines, end - 1)) + 1,

@@ -45,6 +45,9 @@ _KEYWORD: Final = re.compile(
     r"|extension|actor|union|record|mod|type|macro_rules!|def|fn|func|fun|function\*?|sub)\s+"
     r"(?:\([^)]*\)\s*)?(?:<[^>]*>\s*)?([^\W\d][\w.:$?!]*)"
 )
+_RETURNED: Final = ("struct", "enum", "union")
+_RETURNS: Final = re.compile(r"\s*[*&]|\s+[\w:]+\s*\(")
+"""What follows the name of a type that a C function returns."""
 _ASSIGNED: Final = re.compile(
     r"^\s*(?:export\s+)?(?:default\s+)?(?:const|let|var|local|val)?\s*([\w.$:]+)\s*[=:]\s*"
     r"(?:async\s*)?(?:function\b|\([^()]*\)[^=]*=>|\w+\s*=>)"
@@ -56,7 +59,7 @@ _CONTROL: Final = _words(
     "this self require import "
 )
 _IMPORT: Final = re.compile(
-    r"^\s*(?:import\b|from\s+[.\w]*(?:\s+import\b|$|\s)|(?:pub\s+)?use\s|using\s+(?!var\b|\()|#\s*include\b"
+    r"^\s*(?:import\b|from\s+[.\w]*(?:\s+import\b|$|\s)|(?:pub\s+)?use\s|using\s+(?!var\b|\(|\w+\s*=)|#\s*include\b"
     r"|#\s*import\b|require(?:_once|_relative)?\b|include(?:_once)?\b|source\s|@import\b|extern\s+crate\b"
     r"|(?:export|import)\b.*\bfrom\s)"
 )
@@ -118,7 +121,7 @@ def opens_block(line: str, language: Language | None) -> bool:
     name = language.name if language is not None else ""
     if not text:
         return False
-    if text.endswith(("{", "(", "[", "=>")) or _LABEL.match(text) or _BLOCK_ARGUMENTS.search(text):
+    if text.endswith(("{", "=>")) or _LABEL.match(text) or _BLOCK_ARGUMENTS.search(text):
         return True
     if text.endswith(":") and name in _COLON:
         return True
@@ -136,7 +139,7 @@ def _expected(
     if own:
         return own
     last = next((line for line in reversed(above[-200:]) if line.strip()), "")
-    if opens_block(last, language):
+    if opens_block(last, language) or last.rstrip().endswith(("(", "[")):
         return columns(last) + _unit(above, below)
     after = next((line for line in below if line.strip()), "")
     return min(columns(last), columns(after))
@@ -165,7 +168,7 @@ def chain(where: Place) -> tuple[Scope, ...]:
         text = where.above[back]
         if text.startswith(deep) or not text or text.isspace() or (width := columns(text)) >= floor:
             continue
-        if text.lstrip()[0] not in "#})]/*-" or text.lstrip().startswith("} "):
+        if text.lstrip()[0] not in "#{})]/*-" or text.lstrip().startswith("} "):
             floor, deep = width, _deep(width)
             if (own := _definition(_joined(where.above, back))) is not None:
                 found.append(_scope(own, text, where.first + back, _end(where.below, width, where.line + 1)))
@@ -190,7 +193,8 @@ def _joined(lines: Sequence[str], at: int) -> str:
 def _definition(text: str) -> tuple[str, str] | None:
     """Kind and name of what a line defines."""
     text = text[:400]
-    if (match := _KEYWORD.match(text)) is not None:
+    match = _KEYWORD.match(text)
+    if match is not None and not (match[1] in _RETURNED and _RETURNS.match(text, match.end())):
         word, name = match[1], match[2]
         if word == "impl" and (target := re.search(r"\bfor\s+([\w:]+)", text)):
             name = target[1]

@@ -1,0 +1,207 @@
+"""Open documents: what is kept, for how long, and what it tells."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from daemon import roots
+from daemon.documents.mirror import DENIED, Mirror
+from daemon.nouns import CompletionRequest
+from daemon.readers import Readers
+from daemon.settings import Index
+
+CODE = "import os\n\n\ndef first():\n    return 1\n\n\ndef second(value):\n    return value\n"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORETYPE_HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    found = tmp_path / "project"
+    found.mkdir()
+    (found / "a.py").write_text(CODE, encoding="utf-8")
+    roots.add(roots.normal(found))
+    return roots.normal(found)
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    made = Mirror(Readers(Index()), documents=4, total_bytes=200_000)
+    yield made
+    made.shut()
+
+
+def asked(path: str | None, text: str, at: int, whole: bool = True, client: str = "c") -> CompletionRequest:
+    return CompletionRequest(
+        id="1", client=client, door="native", prefix=text[:at], suffix=text[at:], path=path, whole=whole
+    )
+
+
+def test_a_whole_text_is_kept_with_its_tree(root: Path, mirror: Mirror) -> None:
+    seen = mirror.see(asked(str(root / "a.py"), CODE, 20))
+    assert mirror.settle(10)
+    seen = mirror.see(asked(str(root / "a.py"), CODE, 20))
+    assert (seen.root, seen.relative, seen.language, seen.offset, seen.whole) == (
+        str(root), "a.py", "python", 20, True,
+    )  # fmt: skip
+    assert seen.tree is not None
+    assert not seen.moved
+    assert seen.source == CODE.encode()
+    longer = CODE.replace("return 1", "return 12")
+    again = mirror.see(asked(str(root / "a.py"), longer, 20))
+    assert again.version == seen.version + 1
+    assert again.tree is not None
+
+
+def test_a_window_never_overwrites_a_whole_document(root: Path, mirror: Mirror) -> None:
+    path = str(root / "a.py")
+    mirror.open("c", path, CODE)
+    window = CODE[11:60]
+    seen = mirror.see(asked(path, window, 9, whole=False))
+    assert (seen.whole, seen.text, seen.offset) == (True, CODE, 20)
+    other = mirror.see(asked(path, "def third():\n    pass\n", 5, whole=False))
+    assert (other.whole, other.tree, other.text) == (False, None, "def third():\n    pass\n")
+    assert "window" in other.why
+    assert [d.text for d in mirror.documents()] == [CODE]
+    assert "def third" in mirror.recent()[0].text
+    assert mirror.see(asked(path, "\n", 0, whole=False)).whole is False, "found in more than one place"
+
+
+def test_no_path_is_no_document(mirror: Mirror) -> None:
+    seen = mirror.see(asked(None, CODE, 3))
+    assert (seen.path, seen.text, seen.why) == ("", CODE, "the client names no path")
+    assert mirror.documents() == ()
+
+
+@pytest.mark.parametrize("path", [".env", "keys/id_rsa", "home/.ssh/config", "a/client_secret_1.json"])
+def test_nothing_of_a_denied_file_is_kept(path: str, mirror: Mirror) -> None:
+    mirror.open("c", path, "TOKEN=canary\n")
+    mirror.change("c", path, "TOKEN=canary2\n")
+    mirror.visit("c", path, 0)
+    mirror.accepted("c", path, "TOKEN=canary\n")
+    for whole in (True, False):
+        assert mirror.see(asked(path, "TOKEN=canary\n", 3, whole)).why == DENIED
+    assert mirror.documents() == ()
+    assert mirror.recent() == ()
+
+
+def test_a_key_pasted_into_a_text_makes_it_unknown(mirror: Mirror) -> None:
+    mirror.open("c", "notes.txt", "hello canary\n")
+    mirror.change("c", "notes.txt", "hello canary!\n")
+    assert mirror.recent()
+    mirror.change("c", "notes.txt", "-----BEGIN RSA PRIVATE KEY-----\ncanary\n")
+    assert mirror.documents() == ()
+    assert mirror.recent() == ()
+
+
+def test_copies_are_bounded_by_number_and_size(mirror: Mirror) -> None:
+    for name in "abcdef":
+        mirror.open("c", f"{name}.py", f"{name} = 1\n")
+    assert [d.path for d in mirror.documents()] == ["f.py", "e.py", "d.py", "c.py"]
+    mirror.visit("c", "c.py")
+    mirror.open("c", "big.txt", "x" * 150_000)
+    mirror.open("c", "bigger.txt", "y" * 150_000)
+    assert [d.path for d in mirror.documents()] == ["bigger.txt"]
+    mirror.open("c", "c.py", "c = 1\n")
+    assert [d.path for d in mirror.documents()] == ["c.py", "bigger.txt"]
+
+
+def test_nearby_edits_are_one_region_that_moves_with_the_text(mirror: Mirror) -> None:
+    lines = [f"line_{i} = {i}" for i in range(100)]
+    mirror.open("c", "a.py", "\n".join(lines))
+    for at in (50, 51, 53):
+        lines[at] += "0"
+        mirror.change("c", "a.py", "\n".join(lines))
+    lines[90] = "far"
+    mirror.change("c", "a.py", "\n".join(lines))
+    far, near = mirror.recent()
+    assert (far.start_line, far.text) == (90, "far")
+    assert (near.start_line, near.end_line) == (50, 54)
+    lines.insert(0, "first")
+    mirror.change("c", "a.py", "\n".join(lines))
+    assert [(r.start_line, r.end_line) for r in mirror.recent()] == [(0, 2), (91, 92), (51, 55)]
+    mirror.close("c", "a.py")
+    assert mirror.recent()[2].text == "\n".join(lines[51:55])
+
+
+def test_visits_and_accepted_completions(mirror: Mirror) -> None:
+    text = "\n".join(f"line_{i} = {i}" for i in range(100))
+    mirror.open("c", "a.py", text)
+    for line in (50, 51, 52, 90):
+        mirror.visit("c", "a.py", line)
+    assert [(r.kind, r.start_line, r.end_line) for r in mirror.recent()] == [
+        ("visited", 82, 99), ("visited", 42, 59),
+    ]  # fmt: skip
+    before = asked("a.py", "total = sum", 11)
+    mirror.shown(before, "(prices)\n")
+    mirror.see(asked("a.py", "total = sum(pr", 14))
+    assert all(r.kind != "accepted" for r in mirror.recent())
+    mirror.see(asked("a.py", "total = sum(prices)\nx", 21))
+    assert mirror.recent()[0].kind in ("accepted", "edited")
+    assert [r.text for r in mirror.recent() if r.kind == "accepted"] == ["(prices)\n"]
+
+
+def test_unsaved_is_what_differs_from_the_file(root: Path, mirror: Mirror) -> None:
+    path = str(root / "a.py")
+    mirror.open("c", path, CODE)
+    assert mirror.unsaved() == ()
+    changed = CODE.replace("first", "renamed")
+    mirror.change("c", path, changed)
+    assert [d.text for d in mirror.unsaved()] == [changed]
+    parsed = mirror.parsed(path)
+    assert parsed is not None
+    assert [s.name for s in parsed.symbols] == ["renamed", "second"]
+    assert mirror.parsed(path) is parsed
+    assert mirror.overlay() == {(str(root), "a.py"): (parsed, changed.encode())}
+    (root / "a.py").write_bytes(changed.replace("\n", "\r\n").encode())
+    assert mirror.unsaved() == ()
+    assert mirror.parsed(path) is None
+
+
+def test_a_text_that_was_only_shown_gives_way_to_a_newer_file(root: Path, mirror: Mirror) -> None:
+    path = root / "a.py"
+    mirror.see(asked(str(path), CODE + "x", 3))
+    assert [d.relative for d in mirror.unsaved()] == ["a.py"]
+    later = time.time() + 10
+    os.utime(path, (later, later))
+    assert mirror.unsaved() == ()
+
+
+def test_a_large_text_is_parsed_beside_the_loop(mirror: Mirror) -> None:
+    mirror = Mirror(Readers(Index()))
+    text = "\n".join(f"def f{i}(a, b):\n    return a + b + {i}\n" for i in range(3_000))
+    first = mirror.see(asked("a.py", text, 10))
+    assert (first.tree, first.why) == (None, "not parsed yet")
+    assert mirror.settle(30)
+    assert mirror.see(asked("a.py", text, 10)).tree is not None
+    longer = text + 'x = """'
+    seen = mirror.see(asked("a.py", longer, len(longer)))
+    assert seen.tree is not None
+    assert seen.tree.root_node.end_byte == len(longer)
+    mirror.shut()
+
+
+def test_what_cannot_be_parsed_says_why(mirror: Mirror) -> None:
+    mirror.open("c", "a.xyz", "what\n")
+    assert mirror.documents()[0].why == "no grammar for its language"
+    mirror.open("c", "b.py", "(" * 5_000)
+    assert mirror.settle(10)
+    assert "nest" in mirror.documents()[0].why
+    mirror.open("c", "untitled", "fn main() {}\n", "rust")
+    assert mirror.documents()[0].language == "rust"
+
+
+def test_opening_and_focusing_is_noticed(mirror: Mirror) -> None:
+    noticed: list[tuple[str, str]] = []
+    mirror.noticed = lambda client, path: noticed.append((client, path))
+    mirror.open("c", "a.py", "x\n")
+    mirror.visit("d", "a.py")
+    assert noticed == [("c", "a.py"), ("d", "a.py")]
