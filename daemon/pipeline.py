@@ -13,13 +13,13 @@ from daemon.context.anchor import Anchor
 from daemon.context.layout import Layout
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
-from daemon.errors import Loading, NotSupported
-from daemon.nouns import Completion, CompletionRequest, Generation, Limits, Prompt
+from daemon.errors import Loading, NotSupported, Vanished
+from daemon.nouns import Completion, CompletionRequest, Counters, Generation, Limits, Prompt
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
-from indexer.tokens import TiktokenTokenizer
+from indexer.tokens import TiktokenTokenizer, count
 from indexer.vocabulary import load
 
 _log = logging.getLogger(__name__)
@@ -28,6 +28,7 @@ _IDLE_S = 0.4
 _ABOVE = 12
 
 OnText = Callable[[str], Awaitable[None]]
+Record = Callable[[CompletionRequest, Prompt, Submit, Generation, Completion], None]
 
 
 class Pipeline:
@@ -45,6 +46,8 @@ class Pipeline:
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
         """Called when a completion begins and when it ends."""
+        self.record: Record = lambda *_: None
+        """Called with what every request went through, also when nobody waits for its answer any more."""
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request; cancelling the awaiting task cancels the engine's work.
@@ -68,12 +71,17 @@ class Pipeline:
                         generation = event
                     elif (text := emitter.feed(event)) and on_text is not None:
                         await on_text(text)
+        except (asyncio.CancelledError, Vanished):
+            cut = Generation(text="", stop="cancelled", counters=Counters(prompt=count(job.tokens)))
+            self.record(request, prompt, job, cut, emitter.finish(cut, prompt.segments, prompt.reason))
+            raise
         finally:
             self.working()
             if self._jobs.get(request.client) == job.id:
                 del self._jobs[request.client]
         layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = emitter.finish(generation, prompt.segments, prompt.reason)
+        self.record(request, prompt, job, generation, completion)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
         self._plan_idle(layout, request, anchor)

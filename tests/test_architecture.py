@@ -30,6 +30,7 @@ LAYERS = (
     ("daemon/lifecycle.py", 8),
     ("daemon/indexing.py", 8),
     ("daemon/pipeline.py", 8),
+    ("daemon/replay.py", 8),
     ("daemon/context/", 7),
     ("daemon/recall/", 7),
     ("daemon/engine/", 7),

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from daemon.engine.protocol import Engine
 from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.settings import Settings
 
@@ -52,6 +53,7 @@ class House:
     stop: Callable[[], None]
     engine: Engine
     metrics: Metrics
+    ledger: Ledger
     patience: Patience = Patience()
 
 

@@ -36,6 +36,7 @@ class Facts:
     metrics: _Body
     notes: tuple[str, ...]
     index: _Body
+    ledger: _Body
 
 
 def status_body(facts: Facts) -> _Body:
@@ -57,6 +58,7 @@ def status_body(facts: Facts) -> _Body:
         "queue": _queue(facts.report),
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "index": facts.index,
+        "ledger": facts.ledger,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
         "errors": counters.get("errors", {}),
@@ -173,6 +175,8 @@ def _degradations(facts: Facts) -> list[str]:
     profile, asked = facts.profile, facts.settings.engine
     for root in facts.index.get("roots", ()):
         found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
+    if facts.ledger["why"] and facts.settings.ledger.on:
+        found.append(f"no request is remembered: {facts.ledger['why']}")
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
     if facts.vocabulary_note:

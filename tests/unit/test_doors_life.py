@@ -194,6 +194,7 @@ def spare(house: Standing, server: Server) -> House:
         stop=house.house.stop,
         engine=house.engine,
         metrics=house.metrics,
+        ledger=house.house.ledger,
     )
 
 
