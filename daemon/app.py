@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 import daemon
-from daemon import instance, paths
+from daemon import instance, paths, replay
 from daemon.doors import http
 from daemon.doors.house import House
 from daemon.doors.status import Facts, status_body
@@ -26,6 +26,7 @@ from daemon.errors import LifecycleError, ModelError
 from daemon.indexing import IndexingClient
 from daemon.instance import Hello, Holder, Lock
 from daemon.models import catalogue
+from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.projects import Projects
@@ -87,6 +88,8 @@ class _Life:
         self._pipeline = Pipeline(self._engine, settings, self._metrics, self._projects)
         self._indexing = IndexingClient(settings, self._projects)
         self._pipeline.working = self._indexing.working
+        self._ledger = Ledger(paths.state_dir() / "ledger.db", settings.ledger)
+        self._pipeline.record = self._record
         self._house = House(
             pipeline=self._pipeline,
             settings=settings,
@@ -96,7 +99,13 @@ class _Life:
             engine=self._engine,
             metrics=self._metrics,
             documents=self._pipeline.mirror,
+            ledger=self._ledger,
         )
+
+    def _record(self, *passed: Any) -> None:
+        """A ledger row of what one request went through."""
+        if (profile := self._engine.profile) is not None:
+            self._ledger.add(replay.entry(*passed, profile=profile, build=self._hello.build))
 
     async def live(self, lock: Lock, socket_path: Path, port: int) -> int:
         """Open the doors, load the model, wait for the end, close everything."""
@@ -113,6 +122,7 @@ class _Life:
         )
         _log.info("build %s listens on %s", self._hello.build, ", ".join(self._addresses))
         self._listen_to_signals()
+        self._ledger.start()
         loading = asyncio.create_task(self._load(), name="load")
         loading.add_done_callback(self._loaded)
         self._indexing.start()
@@ -126,6 +136,7 @@ class _Life:
                 )
         except TimeoutError:
             _log.warning("ended without waiting for everything")
+        await asyncio.to_thread(self._ledger.close)
         return 0
 
     def _listen_to_signals(self) -> None:
@@ -178,6 +189,7 @@ class _Life:
                 notes=self._notes,
                 index=self._indexing.facts(),
                 projects=self._projects.refused(),
+                ledger=self._ledger.state,
             )
         )
 

@@ -14,21 +14,22 @@ from daemon.documents.mirror import Mirror
 from daemon.documents.opening import opening
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
-from daemon.errors import Loading, NotSupported
+from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
-from daemon.nouns import Completion, CompletionRequest, Generation, Prompt
+from daemon.nouns import Completion, CompletionRequest, Counters, Generation, Prompt
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.projects import Projects
 from daemon.readers import Readers
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
-from indexer.tokens import TiktokenTokenizer, Tokenizer
+from indexer.tokens import TiktokenTokenizer, Tokenizer, count
 from indexer.vocabulary import load
 
 _ABOVE = 12
 
 OnText = Callable[[str], Awaitable[None]]
+Record = Callable[[Planned, Submit, Generation, Completion], None]
 
 
 class Pipeline:
@@ -52,6 +53,8 @@ class Pipeline:
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
         """Called when a completion begins and when it ends."""
+        self.record: Record = lambda *_: None
+        """Called with what every request went through, also when nobody waits for its answer any more."""
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request; cancelling the awaiting task cancels the engine's work.
@@ -73,6 +76,20 @@ class Pipeline:
         for kind in prompt.redacted:
             self._metrics.count("redacted", kind)
         emitter = Emitter(request, request.replaces)
+        generation = await self._generated(planned, job, emitter, on_text)
+        planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
+        completion = emitter.finish(generation, prompt.segments, prompt.reason)
+        self.record(planned, job, generation, completion)
+        if emitter.tail and on_text is not None:
+            await on_text(emitter.tail)
+        self.mirror.shown(request, completion.text)
+        self._rest(planner, planned)
+        return completion
+
+    async def _generated(
+        self, planned: Planned, job: Submit, emitter: Emitter, on_text: OnText | None
+    ) -> Generation:
+        """What the engine makes of the job; its text goes on as it comes."""
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:
             async with contextlib.aclosing(self._engine.stream(job)) as events:
@@ -81,17 +98,16 @@ class Pipeline:
                         generation = event
                     elif (text := emitter.feed(event)) and on_text is not None:
                         await on_text(text)
+        except (asyncio.CancelledError, Vanished):
+            cut = Generation(text="", stop="cancelled", counters=Counters(prompt=count(job.tokens)))
+            prompt = planned.prompt
+            self.record(planned, job, cut, emitter.finish(cut, prompt.segments, prompt.reason))
+            raise
         finally:
             self.working()
-            if self._jobs.get(request.client) == job.id:
-                del self._jobs[request.client]
-        planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
-        completion = emitter.finish(generation, prompt.segments, prompt.reason)
-        if emitter.tail and on_text is not None:
-            await on_text(emitter.tail)
-        self.mirror.shown(request, completion.text)
-        self._rest(planner, planned)
-        return completion
+            if self._jobs.get(planned.request.client) == job.id:
+                del self._jobs[planned.request.client]
+        return generation
 
     async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
         """The plan; who asks for context `now` waits until it is chosen."""

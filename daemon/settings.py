@@ -143,6 +143,17 @@ class Index(Section, frozen=True):
     """Period of the scan where the system cannot watch a folder."""
 
 
+class Ledger(Section, frozen=True):
+    """What is remembered of requests."""
+
+    on: bool = True
+    """False: nothing is kept, and what was kept is removed."""
+    rows: int = 2000
+    """The newest requests; older ones go."""
+    keep_text_minutes: float = 30.0
+    """How long prompts and answers are kept beside the counts; 0: never; -1: as long as their rows."""
+
+
 class Logs(Section, frozen=True):
     """Logs never contain source text."""
 
@@ -159,6 +170,7 @@ class Settings(Section, frozen=True):
     context: Context = Context()
     complete: Complete = Complete()
     index: Index = Index()
+    ledger: Ledger = Ledger()
     logs: Logs = Logs()
 
 
@@ -276,6 +288,8 @@ def _check(settings: Settings, where: str) -> None:
         "index.budget_ms": (settings.index.budget_ms, 10, 600_000),
         "index.ngram_mb": (settings.index.ngram_mb, 0, 4096),
         "index.busy_share": (settings.index.busy_share, 0.01, 64.0),
+        "ledger.rows": (settings.ledger.rows, 1, 1_000_000),
+        "ledger.keep_text_minutes": (settings.ledger.keep_text_minutes, -1, 527_040),
         "index.poll_s": (settings.index.poll_s, 0.1, 86_400.0),
     }
     for key, (value, low, high) in ranges.items():

@@ -31,6 +31,7 @@ LAYERS = (
     ("daemon/lifecycle.py", 8),
     ("daemon/indexing.py", 8),
     ("daemon/pipeline.py", 9),
+    ("daemon/replay.py", 9),
     ("daemon/idle.py", 8),
     ("daemon/context/", 7),
     ("daemon/recall/", 7),

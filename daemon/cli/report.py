@@ -48,6 +48,7 @@ def status(body: _Body) -> Iterator[str]:
         ("reuse", _reuse(body.get("reuse", {}))),
         ("queue", _pairs(body.get("queue", {}))),
         ("index", _index(body.get("index", {}))),
+        ("ledger", _ledger(body.get("ledger", {}))),
         ("children", _children(body.get("children", []))),
         ("refused", _pairs(body.get("refusals", {})) or "nothing"),
         ("redacted", _pairs(body.get("redacted", {})) or "nothing"),
@@ -111,6 +112,14 @@ def _index(index: _Body) -> str:
     ]
     slowed = f" ({index['throttled']})" if index.get("throttled") else ""
     return f"{'; '.join(roots)}{slowed}" if roots else ""
+
+
+def _ledger(ledger: _Body) -> str:
+    if not ledger:
+        return ""
+    dropped = f", {ledger['dropped']} not kept" if ledger.get("dropped") else ""
+    kept = f"{ledger.get('rows')} requests{dropped}" if ledger.get("on") else f"off: {ledger.get('why')}"
+    return f"{kept}; {ledger['note']}" if ledger.get("note") else kept
 
 
 def _pairs(values: _Body) -> str:

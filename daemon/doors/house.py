@@ -12,6 +12,7 @@ from aiohttp import web
 
 from daemon.engine.protocol import Engine
 from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.settings import Settings
 
@@ -79,6 +80,7 @@ class House:
     engine: Engine
     metrics: Metrics
     documents: Documents
+    ledger: Ledger
     patience: Patience = Patience()
 
 

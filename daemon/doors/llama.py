@@ -62,6 +62,7 @@ def final(
     work = done.counters
     text = "" if streaming or done.stop == "superseded" else done.text
     return {
+        "id": done.id,
         "content": text,
         "index": index,
         "tokens": [],

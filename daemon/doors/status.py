@@ -38,6 +38,7 @@ class Facts:
     index: _Body
     projects: list[dict[str, str]]
     """Project files that are not used: Projects.refused()."""
+    ledger: _Body
 
 
 def status_body(facts: Facts) -> _Body:
@@ -60,6 +61,7 @@ def status_body(facts: Facts) -> _Body:
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "index": facts.index,
         "projects": facts.projects,
+        "ledger": facts.ledger,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
         "redacted": counters.get("redacted", {}),
@@ -178,6 +180,8 @@ def _degradations(facts: Facts) -> list[str]:
     for root in facts.index.get("roots", ()):
         found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
     found += [f"{project['file']} is not used: {project['reason']}" for project in facts.projects]
+    if facts.ledger["why"] and facts.settings.ledger.on:
+        found.append(f"no request is remembered: {facts.ledger['why']}")
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
     if facts.vocabulary_note:

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from support.scripted import ScriptedEngine
+from support.scripted import PROFILE, ScriptedEngine
 
+from daemon import replay
 from daemon.documents.mirror import Mirror
 from daemon.doors.house import TRAFFIC, House, Patience, Traffic
 from daemon.doors.http import Served, build, serve
 from daemon.engine.frames import Submit
 from daemon.errors import NotSupported
 from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.settings import Server, Settings
@@ -159,6 +161,11 @@ async def _standing(
     settings, metrics = Settings(server=server or Server(port=0)), Metrics()
     pipeline = Pipeline(engine, settings, metrics)
     mirror = pipeline.mirror
+    ledger = Ledger(folder / "state" / "ledger.db", settings.ledger)
+    ledger.start()
+    pipeline.record = lambda *passed: ledger.add(
+        replay.entry(*passed, profile=engine.profile or PROFILE, build="b")
+    )
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
 
@@ -174,6 +181,7 @@ async def _standing(
         engine=engine,
         metrics=metrics,
         documents=mirror,
+        ledger=ledger,
         patience=patience or Patience(),
     )
     served = await serve(build(house), house, folder / "d.sock", 0)
@@ -184,3 +192,4 @@ async def _standing(
         await served.close()
         await pipeline.close()
         await engine.close()
+        await asyncio.to_thread(ledger.close)

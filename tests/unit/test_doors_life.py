@@ -195,6 +195,7 @@ def spare(house: Standing, server: Server) -> House:
         engine=house.engine,
         metrics=house.metrics,
         documents=house.mirror,
+        ledger=house.house.ledger,
     )
 
 
