@@ -101,7 +101,7 @@ def spans_in(line: str, kind: FileType) -> Iterator[Span]:
     if _KEYWORD(line):
         yield from _by_keyword(line, kind)
     for match in _UNQUOTED.finditer(line):
-        if _random(match.group(1), 3.2):
+        if _random(match.group(1), 2.8):
             yield (*match.span(1), "Secret Keyword")
 
 

@@ -61,6 +61,7 @@ SECRETS = {
     "base64": ("a.rs", 'let k = "{}";', drawn(44)),
     "azure": ("a.cs", 'c = "AccountKey={}";', drawn(86) + "=="),
     "npm": ("a.txt", "//registry.example/:_authToken={}", "npm_" + drawn(36)),
+    "short hex token": ("a.rs", 'let token = "{}";', "9f86d081884c7d65"),
     "long line": ("a.js", "var a=1;" * 900 + "password = '{}';" + "b();" * 900, drawn(12)),
 }
 
