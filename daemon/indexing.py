@@ -201,7 +201,7 @@ class IndexingClient:
                 self.state = _decoder.decode(await stream.readexactly(length))
 
     async def _watch_roots(self) -> None:
-        seen: object = None
+        seen: object = self  # unlike any stamp: without a file the settings still name roots
         while True:
             now = _stamp(roots.file())
             if now != seen:
