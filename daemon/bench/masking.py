@@ -7,10 +7,11 @@ files need of this one stays whole. Offsets are bytes of UTF-8 text with LF line
 
 from __future__ import annotations
 
+import builtins
 import io
 import random
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +19,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from indexer.records import Reference, Symbol
+from indexer.records import Symbol
 
 Kind = Literal["rest", "line", "block"]
 KINDS: tuple[Kind, ...] = ("rest", "line", "block")
-_SHARES = {"rest": 0.4, "line": 0.4, "block": 0.2}
+_SHARES = {"rest": 0.35, "line": 0.35, "block": 0.3}
 SHORTEST, LONGEST = 30, 2000
 """Lines of a file in which spans are masked."""
 _PER_FILE, _APART = 4, 40
@@ -31,7 +32,7 @@ _TESTS = 4
 """At most every so-manieth span is in a test."""
 _LEAST, _MOST = 8, 120
 """Characters of a masked line, and those of the rest of one at most."""
-_BLOCK = (2, 6)
+_BLOCK = (2, 8)
 """Lines of a masked block."""
 _DEFINERS = 5
 """A name that more files define says nothing about any of them."""
@@ -40,16 +41,16 @@ _NAME = 3
 _WORD = re.compile(rb"[^\W\d]\w*")
 _TOKEN = re.compile(rb"\w+|[^\w\s]")
 _OPENERS = (b":", b"{")
-_REMARK = re.compile(rb"\s(#|//|/\*|--)\s")
-"""A comment behind code is nobody's guess."""
+_PASSED = re.compile(rb"\s(#|//|/\*|--)\s|^\s*(from|import)\b")
+"""A comment behind code is nobody's guess; Python's `__future__` is in no list of imports."""
 _ORDINARY = frozenset(
-    name for kind in (str, bytes, int, list, dict, set, Path, io.StringIO) for name in dir(kind)
+    name for kind in (builtins, str, bytes, int, list, dict, set, Path, io.StringIO) for name in dir(kind)
 ) | frozenset((
     "apply", "call", "catch", "concat", "delete", "every", "filter", "find", "finally", "forEach", "has",
     "includes", "keys", "length", "map", "of", "push", "reduce", "reject", "resolve", "set", "shift", "slice",
     "some", "splice", "test", "then", "toString", "trim", "unshift",
 ))  # fmt: skip
-"""Members of every program's types: defined somewhere in the repository too, they are mostly not meant."""
+"""Names of every program: where the repository defines one too, it is mostly not meant."""
 _TEST = re.compile(r"(^|/)(tests?|__tests__|specs?)/|(^|/)(test_|conftest\.)|[._-](test|spec)\.")
 
 
@@ -61,7 +62,8 @@ class Source:
     language: str
     text: bytes
     symbols: tuple[Symbol, ...] = ()
-    references: tuple[Reference, ...] = ()
+    names: tuple[tuple[int, str], ...] = ()
+    """(byte, name) of every identifier in code: comments and strings have none."""
     import_lines: frozenset[int] = frozenset()
     imported: tuple[str, ...] = ()
     """Paths of imported files, the most used first."""
@@ -103,7 +105,7 @@ class Mask:
     lines: str
     """The whole lines that it touches, each without white space around it."""
     names: tuple[str, ...]
-    """Names that the span refers to."""
+    """Identifiers in the span."""
     cross: tuple[str, ...] = ()
     """Those of another file that nothing in this one shows, save its imports."""
     copied: bool = False
@@ -234,32 +236,28 @@ def _stripped(text: str) -> str:
 
 def _candidates(source: Source, rng: random.Random) -> list[Mask]:
     """Every span that may be masked, shuffled."""
-    names: dict[int, list[Reference]] = {}
-    for reference in source.references:
-        names.setdefault(reference.line, []).append(reference)
-    imports = {n for n, refs in names.items() if any(r.role == "import" for r in refs)} | source.import_lines
-    defining = {source.text.count(b"\n", 0, symbol.name_start) for symbol in source.symbols}
-    usable = {n: refs for n, refs in names.items() if n not in imports | defining}
+    lines = {_line_of(source, byte) for byte, _ in source.names}
+    defining = {_line_of(source, symbol.name_start) for symbol in source.symbols}
+    usable = lines - defining - source.import_lines
     found = []
-    for line, refs in usable.items():
+    for line in sorted(usable):
         start, end = source.starts[line], source.starts[line + 1]
         text = source.text[start:end].rstrip()
-        if _REMARK.search(text):
+        if _PASSED.search(text):
             continue
         start, end = end - len(source.text[start:end].lstrip()), start + len(text)
         if _LEAST <= end - start <= _MOST:
-            found.append(_mask(source, "line", start, end, refs))
+            found.append(_mask(source, "line", start, end))
         cuts = [m.start() + start for m in _TOKEN.finditer(source.text[start:end])][1:]
-        cuts = [c for c in cuts if _LEAST <= end - c <= _MOST and any(r.start_byte >= c for r in refs)]
+        cuts = [c for c in cuts if _LEAST <= end - c <= _MOST and _within(source, c, end)]
         if cuts:
-            cut = rng.choice(cuts)
-            found.append(_mask(source, "rest", cut, end, [r for r in refs if r.start_byte >= cut]))
-    found += _blocks(source, usable, imports | defining)
+            found.append(_mask(source, "rest", rng.choice(cuts), end))
+    found += _blocks(source, usable, defining | source.import_lines)
     rng.shuffle(found)
     return found
 
 
-def _blocks(source: Source, usable: Mapping[int, list[Reference]], kept: Collection[int]) -> list[Mask]:
+def _blocks(source: Source, usable: Collection[int], kept: Collection[int]) -> list[Mask]:
     lines = [line.rstrip() for line in source.text.split(b"\n")]
     found = []
     for opener, line in enumerate(lines[:-1]):
@@ -273,10 +271,8 @@ def _blocks(source: Source, usable: Mapping[int, list[Reference]], kept: Collect
             end -= 1
         inside = range(first, end)
         if _BLOCK[0] <= len(inside) <= _BLOCK[1] and not any(n in kept for n in inside):
-            refs = [ref for n in inside for ref in usable.get(n, ())]
             start = source.starts[first] + _indent(lines[first])
-            stop = source.starts[end - 1] + len(lines[end - 1])
-            found.append(_mask(source, "block", start, stop, refs))
+            found.append(_mask(source, "block", start, source.starts[end - 1] + len(lines[end - 1])))
     return found
 
 
@@ -284,9 +280,19 @@ def _indent(line: bytes) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _mask(source: Source, kind: Kind, start: int, end: int, references: Sequence[Reference]) -> Mask:
-    line = bisect_right(source.starts, start) - 1
+def _line_of(source: Source, byte: int) -> int:
+    return bisect_right(source.starts, byte) - 1
+
+
+def _within(source: Source, start: int, end: int) -> tuple[str, ...]:
+    """Names between two bytes, each once."""
+    first, last = (bisect_left(source.names, (byte, "")) for byte in (start, end))
+    return tuple(dict.fromkeys(name for _, name in source.names[first:last]))
+
+
+def _mask(source: Source, kind: Kind, start: int, end: int) -> Mask:
+    line = _line_of(source, start)
     head = source.text[source.starts[line] : start].decode()
     text = source.text[start:end].decode()
-    names = tuple(dict.fromkeys(reference.name for reference in references))
-    return Mask(source.path, kind, start, end, line, text, _stripped(head + text).strip("\n"), names)
+    lines, names = _stripped(head + text).strip("\n"), _within(source, start, end)
+    return Mask(source.path, kind, start, end, line, text, lines, names)

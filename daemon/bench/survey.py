@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.bench.indexchild import IndexChild
 from daemon.bench.masking import Mask, Source, masked
 from daemon.errors import BadRequest
-from indexer import git, walk
+from indexer import git, syntax, walk
 from indexer.errors import RootUnavailable
 from indexer.frames import DATABASE, Plan
+from indexer.languages import registry
 from indexer.read import Reader
-from indexer.records import Reference
 
 Progress = Callable[[int, int], None]
+_BUDGET_S = 10.0
+_NAMED = re.compile(r"identifier$|^(constant|name|variable_name|word)$")
+"""Kinds of leaves that are names in the grammars of the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,9 @@ def write(made: Copy, found: Sequence[Source], masks: Sequence[Mask]) -> dict[st
 
 def _source(reader: Reader, path: str, text: bytes) -> Source:
     row = reader.file(path)
-    if row is None or row.reason or not row.language:
+    language = registry.language_for(path, text[: registry.HEAD])
+    if row is None or row.reason or language is None:
         return Source(path, "", text)
-    references = reader.references(path)
     imported = _imported(reader, path)
     beyond = [further for one in imported for further in _imported(reader, one)]
     return Source(
@@ -91,8 +95,8 @@ def _source(reader: Reader, path: str, text: bytes) -> Source:
         language=row.language,
         text=text,
         symbols=reader.symbols(path),
-        references=tuple(references),
-        import_lines=_import_lines(reader, path, references),
+        names=tuple(_names(syntax.parse(text, language, _BUDGET_S))),
+        import_lines=_import_lines(reader, path),
         imported=imported,
         near=frozenset((*imported, *beyond)) - {path},
     )
@@ -103,6 +107,20 @@ def _imported(reader: Reader, path: str) -> tuple[str, ...]:
     return tuple(edge.path for edge in sorted(found, key=lambda e: (-e.uses, -e.imports, e.path)))
 
 
-def _import_lines(reader: Reader, path: str, references: Sequence[Reference]) -> frozenset[int]:
+def _import_lines(reader: Reader, path: str) -> frozenset[int]:
     lines = {one.line for one, _ in reader.imports(path)}
-    return frozenset(lines | {reference.line for reference in references if reference.role == "import"})
+    return frozenset(lines | {one.line for one in reader.references(path) if one.role == "import"})
+
+
+def _names(tree: syntax.Tree) -> Iterator[tuple[int, str]]:
+    """Identifiers from first to last."""
+    cursor, entering = tree.walk(), True
+    while True:
+        node = cursor.node
+        if entering and node is not None and node.text and _NAMED.search(node.type) and not node.child_count:
+            yield node.start_byte, node.text.decode()
+        if entering and cursor.goto_first_child():
+            continue
+        entering = cursor.goto_next_sibling()
+        if not entering and not cursor.goto_parent():
+            return
