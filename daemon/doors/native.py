@@ -136,13 +136,9 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
     top_p = defaults.top_p if body.top_p is None else body.top_p
     within("max_tokens", tokens, 0, MAX_TOKENS)
     within("time_ms", time_ms, 1, MAX_MS)
-    within("deadline_ms", MAX_MS if body.deadline_ms is None else body.deadline_ms, 1, MAX_MS)
     within("temperature", temperature, 0, 5)
     within("top_p", top_p, 0, 1)
-    within("seed", body.seed, 0, 2**32 - 1)
-    within("anchor_lines", body.anchor_lines or 0, -1, 100_000)
-    if len(body.stop) > MAX_STOPS:
-        raise BadRequest(f"`stop` holds more than {MAX_STOPS} strings")
+    _check(body)
     return CompletionRequest(
         id=new_id(),
         client=client,
@@ -170,6 +166,15 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         cache=body.cache,
         margins=body.margins,
     )
+
+
+def _check(body: Ask) -> None:
+    """Of what has no default in the settings. Raises BadRequest."""
+    within("deadline_ms", MAX_MS if body.deadline_ms is None else body.deadline_ms, 1, MAX_MS)
+    within("seed", body.seed, 0, 2**32 - 1)
+    within("anchor_lines", body.anchor_lines or 0, -1, 100_000)
+    if len(body.stop) > MAX_STOPS:
+        raise BadRequest(f"`stop` holds more than {MAX_STOPS} strings")
 
 
 def _answer(done: Completion, body: Ask, place: Place, house: House) -> dict[str, Any]:
