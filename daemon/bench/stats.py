@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
 
@@ -39,6 +41,22 @@ def wilson(hits: int, total: int, z: float = Z95) -> tuple[float, float]:
     spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
     scale = 1 + z * z / total
     return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+
+
+def bootstrap(values: Sequence[float], seed: int = 1) -> tuple[float, float]:
+    """95 % percentile interval of the mean over 2,000 resamples; of paired differences when given those.
+    (NaN, NaN) when there are none."""
+    if not values:
+        return math.nan, math.nan
+    drawn = np.random.default_rng(seed).integers(0, len(values), (2000, len(values)))
+    means = np.asarray(values, float)[drawn].mean(axis=1)
+    return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+
+
+def mcnemar(first: int, second: int) -> float:
+    """Exact two-sided p of McNemar's test: `first` tasks only one side solved, `second` only the other."""
+    total, few = first + second, min(first, second)
+    return min(1.0, 2.0 * float(sum(math.comb(total, k) for k in range(few + 1))) / float(2**total))
 
 
 def levenshtein(left: str, right: str) -> int:

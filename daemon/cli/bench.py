@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ from daemon.bench import (
     overhead,
     quality,
     realtime,
+    repository,
     soak,
 )
 from daemon.bench.outcome import Outcome
 from daemon.errors import BadRequest
+from daemon.settings import Context
 
 Report = Callable[[int, int], None]
 Work = Callable[[Report], Coroutine[Any, Any, Outcome]]
@@ -115,12 +117,20 @@ def _exactness(kinds: Any) -> None:
 
 
 def _quality(kinds: Any) -> None:
-    parser = _add(kinds, "quality", "single-line infilling: exact match of several prompts", 150)
-    parser.add_argument("--tasks", type=Path, required=True, metavar="FILE", help="tasks (.jsonl.gz)")
+    parser = _add(kinds, "quality", "infilling: exact match of several prompts or contexts", 150)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--tasks", type=Path, metavar="FILE", help="single-line tasks (.jsonl.gz)")
+    what.add_argument("--root", type=Path, metavar="REPO", help="mask spans in a copy of this repository")
+    parser.add_argument("--n", type=_positive, dest="limit", metavar="N", help="the same as --limit")
     _peered(parser)
-    known = ",".join(quality.VARIANTS)
-    parser.add_argument("--variants", default=known, metavar="A,B", help=f"which prompts (default: {known})")
+    words = f"of --tasks: {','.join(quality.VARIANTS)}; of --root: {','.join(repository.VARIANTS)}"
+    parser.add_argument("--variants", metavar="A,B", help=words)
     parser.add_argument("--fresh", action="store_true", help="ignore the results of earlier runs")
+    words = "what to call the state of a --root without git"
+    parser.add_argument("--commit", default="", metavar="NAME", help=words)
+    room = Context().extra_tokens
+    words = f"tokens of chunks or files that a request may bring (default: {room})"
+    parser.add_argument("--room", type=_positive, default=room, metavar="N", help=words)
     parser.set_defaults(run=_run_quality)
 
 
@@ -189,17 +199,25 @@ def _run_cancel(arguments: argparse.Namespace) -> int:
 
 
 def _run_quality(arguments: argparse.Namespace) -> int:
-    names = tuple(name.strip() for name in arguments.variants.split(",") if name.strip())
-    unknown = [name for name in names if name not in quality.VARIANTS]
-    if unknown or not names:
-        raise BadRequest(
-            f"there is no variant {', '.join(unknown)}", f"There is {', '.join(quality.VARIANTS)}"
-        )
+    a = arguments
+    if a.root is not None:
+        names = _variants(a.variants, repository.VARIANTS, repository.USUAL)
+        place = repository.Plan(a.root, a.limit, a.seed, a.model, names, a.fresh, a.commit, a.room)
+        return _show(a, lambda report: repository.run(place, report))
+    names = _variants(a.variants, quality.VARIANTS, tuple(quality.VARIANTS))
     plan = quality.Plan(
         tasks=arguments.tasks, limit=arguments.limit, seed=arguments.seed, model=arguments.model,
         peer=arguments.peer, variants=names, fresh=arguments.fresh,
     )  # fmt: skip
     return _show(arguments, lambda report: quality.run(plan, report))
+
+
+def _variants(given: str | None, known: Collection[str], usual: tuple[str, ...]) -> tuple[str, ...]:
+    names = usual if given is None else tuple(name.strip() for name in given.split(",") if name.strip())
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise BadRequest(f"there is no variant {', '.join(unknown)}", f"There is {', '.join(known)}")
+    return names
 
 
 def _run_overhead(arguments: argparse.Namespace) -> int:

@@ -135,10 +135,7 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
     time_ms = defaults.time_ms if body.time_ms is None else body.time_ms
     within("max_tokens", tokens, 0, MAX_TOKENS)
     within("time_ms", time_ms, 1, MAX_MS)
-    within("deadline_ms", MAX_MS if body.deadline_ms is None else body.deadline_ms, 1, MAX_MS)
-    within("anchor_lines", body.anchor_lines or 0, -1, 100_000)
-    if len(body.stop) > MAX_STOPS:
-        raise BadRequest(f"`stop` holds more than {MAX_STOPS} strings")
+    _check(body)
     return CompletionRequest(
         id=new_id(),
         client=client,
@@ -176,6 +173,14 @@ def _sampling(body: Ask, defaults: Complete) -> Sampling:
     within("top_p", top_p, 0, 1)
     within("seed", body.seed, 0, 2**32 - 1)
     return Sampling(temperature=temperature, top_p=top_p, seed=body.seed)
+
+
+def _check(body: Ask) -> None:
+    """Of what has no default in the settings. Raises BadRequest."""
+    within("deadline_ms", MAX_MS if body.deadline_ms is None else body.deadline_ms, 1, MAX_MS)
+    within("anchor_lines", body.anchor_lines or 0, -1, 100_000)
+    if len(body.stop) > MAX_STOPS:
+        raise BadRequest(f"`stop` holds more than {MAX_STOPS} strings")
 
 
 def _answer(done: Completion, body: Ask, place: Place, house: House) -> dict[str, Any]:

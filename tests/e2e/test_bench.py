@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from support import masked
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
@@ -85,6 +86,20 @@ def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "cursor_split" in done.stdout
     assert "anchored_12" in done.stdout
+
+
+def test_quality_of_a_masked_repository_goes_on_where_it_stopped(tiny_model: Path, tmp_path: Path) -> None:
+    root = masked.write(tmp_path / "shapes")
+    words = ("quality", "--root", str(root), "--n", "3", "--model", str(tiny_model), "--commit", "r1")
+    first = measured(*words, "--variants", "none,fulltext")
+    figures = first["figures"]
+    assert (figures["n"], figures["resumed"]) == (3, 0)
+    assert 0 <= figures["em_none"] <= figures["em_high_none"] <= 1
+    assert figures["tokens_fulltext"] > figures["tokens_none"] > 0
+    assert any("shapes at r1" in note for note in first["notes"])
+    again = measured(*words, "--variants", "none,fulltext")["figures"]
+    assert again == figures | {"resumed": 6}
+    assert masked.user(0) == (root / "one.py").read_text(encoding="utf-8"), "the original is left alone"
 
 
 def test_a_model_that_is_missing_is_said_and_nothing_is_left(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def parsed(*words: str) -> argparse.Namespace:
         (["cancel"], 40),
         (["overhead"], 200),
         (["quality", "--tasks", "x"], 150),
+        (["quality", "--root", "x"], 150),
     ],
 )
 def test_every_measurement_has_the_common_flags(words: list[str], limit: int) -> None:
@@ -123,6 +124,9 @@ def test_impossible_words_are_refused(words: list[str]) -> None:
         ["exactness", "--trace", "missing.json.gz"],
         ["quality", "--tasks", "missing.jsonl.gz"],
         ["quality", "--tasks", "x", "--variants", "sideways"],
+        ["quality", "--tasks", "x", "--variants", "ring"],
+        ["quality", "--root", "x", "--variants", "anchored"],
+        ["quality", "--root", "missing"],
     ],
 )
 def test_what_is_missing_is_said_before_anything_starts(
