@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from daemon import paths
 from daemon.errors import SettingsError
 
 T = TypeVar("T", bound="Section")
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +74,11 @@ class Context(Section, frozen=True):
     """A middle longer than this moves the anchor."""
     jump_ms: int = 1000
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
+    shares: tuple[Percent, Percent, Percent, Percent, Percent] = (40, 20, 15, 15, 10)
+    """Percents of the prompt for P0 (the window), P1 (enclosing definitions), P2 (what is referenced), P3
+    (other files) and P4 (history). What one does not need goes to the others."""
+    best: int = 15
+    """Pieces of P2 and of P3 that compete for their shares."""
 
 
 class Complete(Section, frozen=True):
@@ -177,6 +183,8 @@ def _check(settings: Settings, where: str) -> None:
         "context.anchor_lines": (settings.context.anchor_lines, 0, 100),
         "context.suffix_tokens": (settings.context.suffix_tokens, 0, 65536),
         "context.prefix_tokens": (settings.context.prefix_tokens, 16, 65536),
+        "context.shares": (sum(settings.context.shares), 1, 100),
+        "context.best": (settings.context.best, 1, 100),
         "complete.max_tokens": (settings.complete.max_tokens, 1, 4096),
         "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
         "index.workers": (settings.index.workers, 0, 64),

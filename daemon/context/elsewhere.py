@@ -18,14 +18,14 @@ from daemon.surroundings import Piece
 _NAMES = 24
 _PLACES = 64
 """A name that stands more often is no clue."""
-_HEIGHT = 6
+_HEIGHT = 4
 """Lines of a stretch that are compared."""
-_ABOVE, _BELOW = 2, 4
+_ABOVE, _BELOW = 2, 3
 """Lines shown around it."""
 _MOST = 5
 _LEAST = 0.02
 """Least score of a stretch: one name that stands nowhere else in 50 places."""
-_FULL = 0.6
+_FULL = 0.4
 """A stretch with this score could not be more alike."""
 
 

@@ -19,7 +19,7 @@ _FADING = 10.0
 """Names nearer by so many places count about twice as much."""
 _SIGNED = 0.7
 """Least weight of a name in the enclosing signature."""
-_IMPORTED = 0.35
+_IMPORTED = 0.15
 """Least weight of an imported name: the file uses it somewhere."""
 _MOST_IMPORTED = 64
 

@@ -26,7 +26,7 @@ SHORT = 12
 _BY_IMPORT, _BY_PACKAGE, _BY_EDGE, _ALONE = 1.0, 0.9, 0.8, 0.6
 _OF_TYPE = 0.9
 """Backing of a member whose type is referenced itself."""
-_SECOND = 0.4
+_SECOND = 0.15
 """Weight of a type named by a definition that was found, as a part of that one's."""
 _MOST_SECOND = 6
 _MODULE = 0.8

@@ -16,7 +16,7 @@ from daemon.surroundings import Piece, PieceKind
 from indexer import rank, similarity
 from indexer.answers import Place, Use
 
-_ABOVE, _BELOW = 3, 4
+_ABOVE, _BELOW = 2, 3
 """Lines shown around a use."""
 _USE = 0.7
 """Importance of a use, as a part of its name's weight."""
@@ -25,7 +25,7 @@ _NAMES = 6
 """Names whose uses are looked for."""
 _BODY = 16
 """Lines shown of a sibling or of a similar function."""
-_QUERY, _BEFORE, _AFTER = 8, 3, 10
+_QUERY, _BEFORE, _AFTER = 8, 2, 7
 """Lines above the cursor that are searched for; lines shown before and after where the best match ends."""
 _SEARCHED = 4
 _LIKENESS = 0.15
