@@ -11,7 +11,7 @@ from indexer.languages import registry
 from indexer.render import CALLABLES
 
 WORD = re.compile(r"[^\W\d]\w*")
-MOST_NAMES = 24
+MOST_NAMES = 20
 """Names that are looked up."""
 _SHORTEST = 3
 """A shorter name says too little to be looked up, unless it is imported."""

@@ -65,7 +65,8 @@ class Tiers:
         view = self._view(around)
         if view is not None and not denied(around.path):
             try:
-                made += self._indexed(aim, view)
+                with view.together():
+                    made += self._indexed(aim, view)
             except IndexDamaged:
                 view = None
         if view is None:
