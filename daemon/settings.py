@@ -28,6 +28,7 @@ Extended = Annotated[tuple[str, ...], msgspec.Meta(extra={_PROJECT: "add"})]
 """Leaves something out; a project may add to it."""
 Shortened = Annotated[Lines, msgspec.Meta(extra={_PROJECT: "shorten"})]
 """A project may ask for shorter answers."""
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,8 +88,10 @@ class Context(Section, frozen=True):
     """On a slow machine the window after a jump shrinks until its evaluation fits this time."""
     stable: bool = True
     """Show related code of the repository before the prefix."""
-    shares: tuple[int, int, int, int, int] = (40, 20, 15, 15, 10)
+    shares: tuple[Percent, Percent, Percent, Percent, Percent] = (40, 20, 15, 15, 10)
     """Percents of the window for P0 to P4; what a tier leaves flows to the next."""
+    best: int = 15
+    """Pieces that compete for the share of P2, and of P3."""
     stable_ms: int = 6000
     """Idle time that the stable context of a file may take to evaluate; it shrinks to fit."""
     window_simple: int = 2048
@@ -172,6 +175,42 @@ class Settings(Section, frozen=True):
     index: Index = Index()
     ledger: Ledger = Ledger()
     logs: Logs = Logs()
+
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "server.port": (0, 65535),
+    "server.max_body_mb": (1, 64),
+    "server.max_concurrent": (1, 4096),
+    "engine.context": (512, 1_048_576),
+    "engine.threads": (0, 512),
+    "engine.slice": (0, 2048),
+    "context.anchor_lines": (0, 100),
+    "context.suffix_tokens": (0, 65536),
+    "context.prefix_tokens": (16, 65536),
+    "context.middle_tokens": (16, 65536),
+    "context.extra_tokens": (0, 1_048_576),
+    "context.window_simple": (256, 1_048_576),
+    "context.window_medium": (256, 1_048_576),
+    "context.window_complex": (256, 1_048_576),
+    "context.output_simple": (1, 4096),
+    "context.output_medium": (1, 4096),
+    "context.output_complex": (1, 4096),
+    "context.stable_ms": (0, 600_000),
+    "context.best": (1, 100),
+    "complete.max_tokens": (1, 4096),
+    "complete.time_ms": (1, 600_000),
+    "index.workers": (0, 64),
+    "index.max_file_kb": (1, 65_536),
+    "index.max_line": (100, 1 << 30),
+    "index.max_files": (1, 10_000_000),
+    "index.budget_ms": (10, 600_000),
+    "index.ngram_mb": (0, 4096),
+    "index.busy_share": (0.01, 64.0),
+    "ledger.rows": (1, 1_000_000),
+    "ledger.keep_text_minutes": (-1, 527_040),
+    "index.poll_s": (0.1, 86_400.0),
+}
+"""Key → (lowest, highest) value."""
 
 
 def user_file() -> Path:
@@ -261,37 +300,11 @@ def _convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
 
 
 def _check(settings: Settings, where: str) -> None:
-    ranges = {
-        "server.port": (settings.server.port, 0, 65535),
-        "server.max_body_mb": (settings.server.max_body_mb, 1, 64),
-        "server.max_concurrent": (settings.server.max_concurrent, 1, 4096),
-        "engine.context": (settings.engine.context, 512, 1_048_576),
-        "engine.threads": (settings.engine.threads, 0, 512),
-        "engine.slice": (settings.engine.slice, 0, 2048),
-        "context.anchor_lines": (settings.context.anchor_lines, 0, 100),
-        "context.suffix_tokens": (settings.context.suffix_tokens, 0, 65536),
-        "context.prefix_tokens": (settings.context.prefix_tokens, 16, 65536),
-        "context.middle_tokens": (settings.context.middle_tokens, 16, 65536),
-        "context.extra_tokens": (settings.context.extra_tokens, 0, 1_048_576),
-        "context.window_simple": (settings.context.window_simple, 256, 1_048_576),
-        "context.window_medium": (settings.context.window_medium, 256, 1_048_576),
-        "context.window_complex": (settings.context.window_complex, 256, 1_048_576),
-        "context.output_simple": (settings.context.output_simple, 1, 4096),
-        "context.output_medium": (settings.context.output_medium, 1, 4096),
-        "context.output_complex": (settings.context.output_complex, 1, 4096),
-        "complete.max_tokens": (settings.complete.max_tokens, 1, 4096),
-        "complete.time_ms": (settings.complete.time_ms, 1, 600_000),
-        "index.workers": (settings.index.workers, 0, 64),
-        "index.max_file_kb": (settings.index.max_file_kb, 1, 65_536),
-        "index.max_line": (settings.index.max_line, 100, 1 << 30),
-        "index.max_files": (settings.index.max_files, 1, 10_000_000),
-        "index.budget_ms": (settings.index.budget_ms, 10, 600_000),
-        "index.ngram_mb": (settings.index.ngram_mb, 0, 4096),
-        "index.busy_share": (settings.index.busy_share, 0.01, 64.0),
-        "ledger.rows": (settings.ledger.rows, 1, 1_000_000),
-        "ledger.keep_text_minutes": (settings.ledger.keep_text_minutes, -1, 527_040),
-        "index.poll_s": (settings.index.poll_s, 0.1, 86_400.0),
-    }
-    for key, (value, low, high) in ranges.items():
+    for key, (low, high) in _RANGES.items():
+        value = _value(settings, key)
         if not low <= value <= high:
             raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")
+    if not 1 <= sum(settings.context.shares) <= 100:
+        raise SettingsError(
+            f"{where}: context.shares are {settings.context.shares}", "Give 100 percent at most"
+        )

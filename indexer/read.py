@@ -54,6 +54,13 @@ class Reader:
             self._db = None
             self._cache.clear()
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Several queries on one state, for the milliseconds that a build of context takes. Other threads'
+        queries wait."""
+        with self._snapshot():
+            yield
+
     def generation(self) -> int:
         """Grows with every transaction of the writer; two equal answers: nothing changed between them."""
         with self._snapshot() as db:
@@ -169,8 +176,11 @@ class Reader:
 
     @contextmanager
     def _snapshot(self) -> Iterator[sqlite3.Connection]:
-        """One consistent state for several statements; never held longer than a query."""
+        """One consistent state for several statements; held for a query, or for a few inside together()."""
         with self._lock:
+            if self._db is not None and self._db.in_transaction:
+                yield self._db  # inside together()
+                return
             try:
                 with schema.translated("read"):
                     db = self._opened()

@@ -7,7 +7,7 @@ Scores follow 0.7 · AST importance + 0.3 · recency; P3 decays with the distanc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -58,15 +58,20 @@ def choose(
     """Choose within `room` tokens, of which the window takes `taken`. `shares` are percents of P0 to P4;
     `count` counts the tokens of a text; `shown` is the window's text. The tokens of the pieces, with
     separators and path lines, never exceed room - taken. The same pieces in any order give the same."""
-    ranked = sorted(pieces, key=lambda p: (-_score(p), p.source, p.text))
+    ranked = sorted(pieces, key=_rank)
     desk = _Desk(count, max(0, room - taken), shown)
     waiting = {tier: desk.sift([p for p in ranked if p.tier == tier], tier, best) for tier in TIERS}
     for place, tier in enumerate(TIERS, 1):
         waiting[tier] = desk.fill(waiting[tier], room * shares[place] // 100)
-    rest = desk.fill([p for p in ranked if p in waiting[p.tier]], desk.left)
+    rest = desk.fill(sorted((p for tier in TIERS for p in waiting[tier]), key=_rank), desk.left, trim=True)
     desk.give_up(rest)
     chosen = sorted(desk.chosen, key=lambda p: (_ORDER[p.kind], p.path, p.start_line, p.name, p.text))
     return Chosen(pieces=tuple(chosen), lost=tuple(desk.lost), tokens=desk.tokens)
+
+
+def _rank(piece: Piece) -> tuple[float, str, str, str, float]:
+    """The best first; a total order, so that the input's order does not matter."""
+    return -_score(piece), piece.source, piece.text, piece.tier, piece.importance
 
 
 def _score(piece: Piece) -> float:
@@ -87,26 +92,30 @@ class _Desk:
         self._told: dict[str, set[str]] = {}
 
     def sift(self, pieces: Sequence[Piece], tier: str, best: int) -> list[Piece]:
-        """Without what is visible, told already, and beyond the best."""
+        """Without what is visible, told by a better piece of the tier, and beyond the best."""
         kept: list[Piece] = []
+        told: dict[str, set[str]] = {}
         for piece in pieces:
-            why = self._redundant(piece)
+            why = self._redundant(piece, told)
             if not why and tier in ("P2", "P3") and len(kept) >= best:
                 why = f"beyond the best {best}"
             if why:
                 self._lose(piece, why)
             else:
                 kept.append(piece)
-                self._told[piece.source] = _lines(piece.text)
+                told[piece.source] = _lines(piece.text)
         return kept
 
-    def fill(self, pieces: Sequence[Piece], allowance: int) -> list[Piece]:
-        """Take what fits into an allowance; what is left over."""
+    def fill(self, pieces: Sequence[Piece], allowance: int, *, trim: bool = False) -> list[Piece]:
+        """Take what fits into an allowance, with `trim` in part; what is left over."""
         used = 0
         over: list[Piece] = []
         for piece in pieces:
             room = min(allowance - used, self.left)
-            fitting = piece if self._cost(piece) <= room else self._trimmed(piece, room)
+            fitting = piece if self._cost(piece) <= room else self._trimmed(piece, room) if trim else None
+            if fitting is not None and (why := self._redundant(fitting, self._told)):
+                self._lose(piece, why)
+                continue
             if fitting is None:
                 over.append(piece)
                 continue
@@ -115,6 +124,7 @@ class _Desk:
             self.left -= cost
             self.tokens[fitting.tier] += cost
             self.chosen.append(fitting)
+            self._told[fitting.source] = _lines(fitting.text)
         return over
 
     def give_up(self, pieces: Sequence[Piece]) -> None:
@@ -122,13 +132,13 @@ class _Desk:
         for piece in pieces:
             self._lose(piece, f"over the {piece.tier} share")
 
-    def _redundant(self, piece: Piece) -> str:
+    def _redundant(self, piece: Piece, others: Mapping[str, set[str]]) -> str:
         lines = _lines(piece.text)
         if not lines:
             return "empty"
         if len(lines & self._shown) >= _SAME * len(lines):
             return "already visible"
-        for source, told in self._told.items():
+        for source, told in others.items():
             if len(lines & told) >= _SAME * len(lines):
                 return f"duplicate of {source}"
         return ""

@@ -19,8 +19,9 @@ _WORD = re.compile(r"[^\W\d]\w*")
 _OPEN, _CLOSE = "([", ")]"
 _DOC = re.compile(r"(:) (?:\"{3}|'{3}).*$")
 _ASIDE = re.compile(r"\s*(?:@|//|/\*|\*|#(?!\[|include)|\"{3}|'{3})")
-MOST_MEMBERS = 14
+MOST_MEMBERS = 10
 """Lines of a shortened outline."""
+_FEW = 6
 _MOST_HEAD = 12
 """Lines of a signature or of documentation that are kept."""
 _MOST_JOINED = 20
@@ -33,12 +34,15 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -
     statements = list(_statements(lines))
     if not statements:
         return ""
-    kept: list[str] = []
     gap = -1
     head = _head(lines, statements)
+    kept = ["\n".join(lines[:head]).strip("\n")]
+    names = _telling(lines, names)
     for start, end in statements:
+        if start < head:
+            continue
         text = "\n".join(lines[start:end])
-        if start < head or _wanted(text, names):
+        if _wanted(text, names):
             kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
             kept.append(text)
             gap = -1
@@ -61,6 +65,17 @@ def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     rest = [n for n in members if n not in set(used)]
     kept = sorted([*used, *rest][: most - 1 - closing])
     return "\n".join([lines[0], *(lines[n] for n in kept), *lines[len(lines) - closing :]])
+
+
+def _telling(lines: Sequence[str], names: Collection[str]) -> set[str]:
+    """Names without those that stand in so many lines that they choose none."""
+    counts = dict.fromkeys(names, 0)
+    for line in lines:
+        for word in set(_WORD.findall(line)):
+            if word in counts:
+                counts[word] += 1
+    most = max(_FEW, len(lines) // 4)
+    return {name for name, count in counts.items() if count <= most}
 
 
 def _name(head: str) -> list[str]:

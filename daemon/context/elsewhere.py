@@ -7,9 +7,8 @@ In a long file most of what the next line needs stands in the file itself, above
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate
 
 from daemon.context.focus import Focus
 from daemon.context.view import dedent
@@ -18,25 +17,23 @@ from daemon.surroundings import Piece
 _NAMES = 24
 _PLACES = 64
 """A name that stands more often is no clue."""
-_HEIGHT = 6
+_HEIGHT = 4
 """Lines of a stretch that are compared."""
-_ABOVE, _BELOW = 2, 4
+_ABOVE, _BELOW = 2, 3
 """Lines shown around it."""
+_LOOKED = 40
+"""Stretches that are compared in full."""
 _MOST = 5
 _LEAST = 0.02
 """Least score of a stretch: one name that stands nowhere else in 50 places."""
-_FULL = 0.6
+_FULL = 0.4
 """A stretch with this score could not be more alike."""
 
 
 def pieces(focus: Focus) -> Iterator[Piece]:
     """The best stretches of the own file outside the window, apart from each other."""
     hits = _hits(focus)
-    weights = _rarity(hits)
-    scores = {
-        line: sum(weights[name] for name in set().union(*(hits.get(line + i, ()) for i in range(_HEIGHT))))
-        for line in hits
-    }
+    scores = _scores(hits)
     taken: list[tuple[int, int]] = []
     for line in sorted(scores, key=lambda n: (-scores[n], abs(n - focus.around.line))):
         start, end = _stretch(focus, line)
@@ -59,30 +56,33 @@ def pieces(focus: Focus) -> Iterator[Piece]:
             )
 
 
-def _hits(focus: Focus) -> dict[int, set[str]]:
+def _hits(focus: Focus) -> dict[int, list[str]]:
     """Line outside the window → names near the cursor that stand in it."""
-    starts = list(accumulate((len(line) + 1 for line in focus.lines), initial=0))
-    found: dict[int, set[str]] = {}
+    text, (first, last) = focus.text, focus.shown
+    found: dict[int, list[str]] = {}
     for name in list(focus.weights)[:_NAMES]:
-        at = focus.text.find(name)
+        at, line, seen = text.find(name), 0, 0
         places: list[int] = []
         while at >= 0 and len(places) <= _PLACES:
-            line = bisect_right(starts, at) - 1
-            if not focus.shown[0] <= line < focus.shown[1]:
+            line += text.count("\n", seen, at)
+            if not first <= line < last:
                 places.append(line)
-            at = focus.text.find(name, starts[line + 1])
+            seen = text.find("\n", at)
+            at = text.find(name, seen) if seen >= 0 else -1
         if len(places) <= _PLACES:
             for line in places:
-                found.setdefault(line, set()).add(name)
+                found.setdefault(line, []).append(name)
     return found
 
 
-def _rarity(hits: dict[int, set[str]]) -> dict[str, float]:
-    counts: dict[str, int] = {}
-    for names in hits.values():
-        for name in names:
-            counts[name] = counts.get(name, 0) + 1
-    return {name: 1.0 / (2.0 + count) for name, count in counts.items()}
+def _scores(hits: dict[int, list[str]]) -> dict[int, float]:
+    """Line → rarities of the different names in the stretch that begins there; of the best lines only."""
+    counts = Counter(name for names in hits.values() for name in names)
+    rough = {line: sum(1.0 / (2.0 + counts[name]) for name in names) for line, names in hits.items()}
+    rough = {line: sum(rough.get(line + i, 0.0) for i in range(_HEIGHT)) for line in hits}
+    best = sorted(rough, key=lambda line: (-rough[line], line))[:_LOOKED]
+    stretches = {line: {n for i in range(_HEIGHT) for n in hits.get(line + i, ())} for line in best}
+    return {line: sum(1.0 / (2.0 + counts[n]) for n in names) for line, names in stretches.items()}
 
 
 def _stretch(focus: Focus, line: int) -> tuple[int, int]:

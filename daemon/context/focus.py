@@ -11,7 +11,7 @@ from indexer.languages import registry
 from indexer.render import CALLABLES
 
 WORD = re.compile(r"[^\W\d]\w*")
-MOST_NAMES = 24
+MOST_NAMES = 20
 """Names that are looked up."""
 _SHORTEST = 3
 """A shorter name says too little to be looked up, unless it is imported."""
@@ -19,7 +19,7 @@ _FADING = 10.0
 """Names nearer by so many places count about twice as much."""
 _SIGNED = 0.7
 """Least weight of a name in the enclosing signature."""
-_IMPORTED = 0.35
+_IMPORTED = 0.15
 """Least weight of an imported name: the file uses it somewhere."""
 _MOST_IMPORTED = 64
 

@@ -112,6 +112,7 @@ class Planner:
             taken=taken,
             shares=self._settings.shares,
             count=self.layout.count,
+            best=self._settings.best,
             shown=planned.anchor.prefix + planned.request.prefix[-2000:] + planned.anchor.suffix,
         )
         marks = self._states(around, [*chosen.pieces, *planned.stable.pieces])

@@ -23,11 +23,15 @@ from indexer.render import CALLABLES, TYPES, VALUES, Style
 
 SHORT = 12
 """Lines of a definition that is shown in whole."""
+_HEAVY = 0.3
+"""Weight from which on the text of a short definition is worth reading."""
 _BY_IMPORT, _BY_PACKAGE, _BY_EDGE, _ALONE = 1.0, 0.9, 0.8, 0.6
 _OF_TYPE = 0.9
 """Backing of a member whose type is referenced itself."""
-_SECOND = 0.4
+_SECOND = 0.15
 """Weight of a type named by a definition that was found, as a part of that one's."""
+_MOST = 24
+"""Definitions that become pieces."""
 _MOST_SECOND = 6
 _MODULE = 0.8
 """Importance of a file imported as a whole, as a part of its name's weight."""
@@ -66,10 +70,10 @@ def resolve(focus: Focus, view: View) -> Referenced:
     external = {n for n, paths in imported.items() if not any(paths)}
     own = {symbol.name for symbol in view.own() if symbol.parent < 0}
     names = [n for n in focus.weights if n not in external and n not in own]
-    taken = [n for n in names if n in imported]
+    taken = [n for n in names if n in imported][:MOST_NAMES]
     for name in taken:
         _follow(name, focus.weights[name], imported[name], view, found)
-    others = [n for n in names if n not in imported][: max(0, MOST_NAMES - len(taken) // 2)]
+    others = [n for n in names if n not in imported][: MOST_NAMES // 2]
     edges = view.edges()
     types = {(p, n) for p, n in found.definitions}
     for name in others:
@@ -83,7 +87,9 @@ def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
     """The definitions and outlines as text."""
     made = []
     members: dict[tuple[str, int], list[Found]] = {}
-    for (path, _), one in found.definitions.items():
+    heaviest = sorted(found.definitions.values(), key=lambda f: (-f.weight, f.place.path, f.place.number))
+    for one in heaviest[:_MOST]:
+        path = one.place.path
         parent = one.place.symbol.parent
         if parent >= 0 and (path, parent) in found.definitions and _outlined(one.place, view):
             continue
@@ -203,7 +209,7 @@ def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
     """A definition at the top of a file: a type's outline, what is short in whole, else its head."""
     place, span = one.place, one.place.symbol.span
     outline = view.outlines(place.path).get(place.number, "") if place.symbol.kind not in CALLABLES else ""
-    if span.end_line - span.start_line <= SHORT:
+    if span.end_line - span.start_line <= SHORT and one.weight >= _HEAVY:
         text = view.cut(place.path, span.start_line, span.end_line)
         if text:
             return _piece(one, text, "definition")

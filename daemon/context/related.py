@@ -16,16 +16,17 @@ from daemon.surroundings import Piece, PieceKind
 from indexer import rank, similarity
 from indexer.answers import Place, Use
 
-_ABOVE, _BELOW = 3, 4
+_ABOVE, _BELOW = 2, 3
 """Lines shown around a use."""
 _USE = 0.7
 """Importance of a use, as a part of its name's weight."""
-_USES = 3
-_NAMES = 6
+_USES = 2
+_NAMES = 4
 """Names whose uses are looked for."""
+_KIN = 6
 _BODY = 16
 """Lines shown of a sibling or of a similar function."""
-_QUERY, _BEFORE, _AFTER = 8, 3, 10
+_QUERY, _BEFORE, _AFTER = 8, 2, 7
 """Lines above the cursor that are searched for; lines shown before and after where the best match ends."""
 _SEARCHED = 4
 _LIKENESS = 0.15
@@ -83,8 +84,9 @@ def _siblings(focus: Focus, view: View) -> Iterator[Piece | None]:
         return
     head = holder.signature
     bases = [w for w in WORD.findall(head[head.find(holder.name) + len(holder.name) :]) if len(w) > 2]
-    kin = {u.path for base in bases[:2] for u in view.uses(base, 8) if u.reference.role in ("base", "type")}
     places = [p for p in view.definitions(scope.name) if p.symbol.parent >= 0]
+    bases = bases[:2] if places else []
+    kin = {u.path for base in bases for u in view.uses(base, _KIN) if u.reference.role in ("base", "type")}
     folder = view.path.rpartition("/")[0]
     shown = 0
     for place in sorted(places, key=lambda p: (p.path not in kin, p.path, p.number)):

@@ -28,7 +28,7 @@ from indexer.errors import IndexDamaged
 from indexer.records import Symbol
 from indexer.render import CALLABLES
 
-_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.6, 0.5, 0.3
+_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
 """Importance of the enclosing function, the type around it, and the rest of the file."""
 
 
@@ -65,7 +65,8 @@ class Tiers:
         view = self._view(around)
         if view is not None and not denied(around.path):
             try:
-                made += self._indexed(aim, view)
+                with view.together():
+                    made += self._indexed(aim, view)
             except IndexDamaged:
                 view = None
         if view is None:

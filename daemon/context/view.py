@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
 from indexer import outline, rank
@@ -21,11 +22,13 @@ from indexer.records import Import, ParsedFile, Snippet, Symbol
 
 Unsaved = Mapping[tuple[str, str], tuple[ParsedFile, bytes]]
 """(root, path relative to it) → what an open, unsaved buffer holds, parsed, and its text in UTF-8."""
-MOST_FILES = 12
+MOST_FILES = 10
 """Files whose text one build reads."""
 _LONG = 20_000
 """Lines of a file beyond which its text is not read: unpacking them would take longer than a build may."""
 _CANDIDATES = 20
+_HIDDEN = 2
+"""Uses asked for beyond those wanted: the nearest are often in the file itself."""
 _T = TypeVar("_T")
 
 
@@ -45,6 +48,10 @@ class View:
         self._fresh = {p: found for (r, p), found in unsaved.items() if r == root and not denied(p)}
         self._memory: dict[tuple[str, str], object] = {}
         self._texts = 0
+
+    def together(self) -> AbstractContextManager[None]:
+        """One state of the index for all that is asked inside."""
+        return self._reader.together()
 
     def own(self) -> tuple[Symbol, ...]:
         """Symbols of the file itself, as it was saved or as its buffer was last parsed."""
@@ -128,7 +135,7 @@ class View:
             if r.name == name and r.role != "import"
         ]
         hidden = {self.path, *self._fresh}
-        stored = self._reader.callers(name, limit + 8, self.path)
+        stored = self._reader.callers(name, limit + _HIDDEN, self.path)
         found = [*fresh, *(u for u in stored if u.path not in hidden and not denied(u.path))]
         return tuple(found[:limit])
 
