@@ -1,7 +1,7 @@
 """One project's `.foretype.toml`: read as a stranger's file, understood only where it narrows.
 
 It counts as absent, with a reason, unless it is a small regular file of our own user that says nothing but
-what settings.narrowed allows. The reason is safe to print: a project chooses what stands in it.
+what narrowing.narrowed allows. The reason is safe to print: a project chooses what stands in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from daemon import settings
+from daemon import narrowing
 from daemon.errors import SettingsError
 from daemon.settings import Settings
 from indexer.globs import Globs
@@ -39,7 +39,7 @@ def load(file: Path, chosen: Settings) -> Project:
     """What `file` narrows of the `chosen` settings."""
     try:
         tree = tomllib.loads(read(file).decode("utf-8-sig"))
-        values = settings.narrowed(chosen, tree, NAME)
+        values = narrowing.narrowed(chosen, tree, NAME)
         left_out = globs("complete.ignore", values.get("complete.ignore", ()), NAME)
         globs("index.ignore", values.get("index.ignore", ()), NAME)
     except SettingsError as error:

@@ -20,9 +20,10 @@ import msgspec
 
 from daemon import roots
 from daemon.errors import SettingsError
+from daemon.narrowing import shorter
 from daemon.nouns import Allowance, CompletionRequest, least
 from daemon.projectfile import NAME, Project, clean, globs, load
-from daemon.settings import Settings, shorter
+from daemon.settings import Settings
 from indexer.frames import RootSpec
 from indexer.globs import Globs
 

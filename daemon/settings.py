@@ -17,16 +17,14 @@ from daemon.errors import SettingsError
 
 T = TypeVar("T", bound="Section")
 Lines = Literal["auto", "line", "block", "free"]
-_PROJECT = "project"
-_LINES = ("line", "auto", "block", "free")
-"""The shortest answers first."""
-Lowered = Annotated[int, msgspec.Meta(extra={_PROJECT: "lower"})]
+PROJECT = "project"
+Lowered = Annotated[int, msgspec.Meta(extra={PROJECT: "lower"})]
 """A project may lower it."""
-Ended = Annotated[bool, msgspec.Meta(extra={_PROJECT: "only false"})]
+Ended = Annotated[bool, msgspec.Meta(extra={PROJECT: "only false"})]
 """A project may make it false."""
-Extended = Annotated[tuple[str, ...], msgspec.Meta(extra={_PROJECT: "add"})]
+Extended = Annotated[tuple[str, ...], msgspec.Meta(extra={PROJECT: "add"})]
 """Leaves something out; a project may add to it."""
-Shortened = Annotated[Lines, msgspec.Meta(extra={_PROJECT: "shorten"})]
+Shortened = Annotated[Lines, msgspec.Meta(extra={PROJECT: "shorten"})]
 """A project may ask for shorter answers."""
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
@@ -229,55 +227,11 @@ def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None =
         raise SettingsError(f"settings file {file} does not exist", "Check the path given with --config")
     for section, values in (overrides or {}).items():
         tree[section] = {**tree.get(section, {}), **values}
-    return _convert(tree, Settings, str(where))
+    return convert(tree, Settings, str(where))
 
 
-def narrowing() -> dict[str, str]:
-    """Key → what a project may do to it: `lower`, `only false`, `add` or `shorten`. Others it cannot set."""
-    found = {}
-    for section in msgspec.structs.fields(Settings):
-        for field in msgspec.structs.fields(section.type):
-            for meta in getattr(field.type, "__metadata__", ()):
-                found[f"{section.name}.{field.name}"] = str(meta.extra[_PROJECT])
-    return found
-
-
-def narrowed(settings: Settings, tree: dict[str, Any], where: str) -> dict[str, Any]:
-    """Key → value of a project's `tree`, every one proved to be valid and to narrow `settings`.
-
-    Raises SettingsError naming `where`, the key and what is allowed.
-    """
-    known, base = narrowing(), msgspec.to_builtins(settings)
-    for section, values in tree.items():
-        table = section in base and isinstance(values, dict)
-        for key in [f"{section}.{name}" for name in values] if table else [section]:
-            if not table or key not in known:
-                raise SettingsError(f"{where}: a project cannot set {key}", f"It may set {', '.join(known)}")
-        base[section] = {**base[section], **values}
-    chosen, found = _convert(base, Settings, where), {}
-    for key in (f"{section}.{name}" for section, values in tree.items() for name in values):
-        value, users = _value(chosen, key), _value(settings, key)
-        if _wider(known[key], value, users):
-            remedy = f"{users!r} is set, and a project can only narrow ({known[key]})"
-            raise SettingsError(f"{where}: {key} is {value!r}", remedy)
-        found[key] = value
-    return found
-
-
-def shorter(one: Lines, other: Lines) -> Lines:
-    """The one that lets an answer hold less."""
-    return min(one, other, key=_LINES.index)
-
-
-def _wider(how: str, value: Any, users: Any) -> bool:
-    if how == "add":
-        return False
-    if how == "shorten":
-        return _LINES.index(value) > _LINES.index(users)
-    return bool(value > users)
-
-
-def _value(settings: Settings, key: str) -> Any:
+def value_of(settings: Settings, key: str) -> Any:
+    """The value of `section.name`."""
     section, _, name = key.partition(".")
     return getattr(getattr(settings, section), name)
 
@@ -289,7 +243,8 @@ def _read(where: Path) -> dict[str, Any]:
         raise SettingsError(f"{where} cannot be read: {error}", "Mend the file or move it away") from error
 
 
-def _convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
+def convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
+    """Checked values of a tree. Raises SettingsError naming `where` and the key."""
     try:
         value = msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
@@ -301,7 +256,7 @@ def _convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
 
 def _check(settings: Settings, where: str) -> None:
     for key, (low, high) in _RANGES.items():
-        value = _value(settings, key)
+        value = value_of(settings, key)
         if not low <= value <= high:
             raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")
     if not 1 <= sum(settings.context.shares) <= 100:

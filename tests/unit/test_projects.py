@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.house import standing
 
-from daemon import projectfile, settings
+from daemon import narrowing, projectfile
 from daemon.cli import doctor
 from daemon.errors import SettingsError
 from daemon.nouns import CompletionRequest, Extra, Limits
@@ -82,7 +82,7 @@ def test_every_narrowable_key_narrows(tmp_path: Path) -> None:
 
 
 def test_only_marked_keys_exist_and_none_names_a_thing() -> None:
-    known = settings.narrowing()
+    known = narrowing.allowed()
     assert {"complete.on", "complete.ignore", "complete.max_tokens", "index.ignore"} <= known.keys()
     assert not [k for k in known if k.startswith(("server.", "engine.", "logs.")) or k == "index.roots"]
     documented = (Path(__file__).resolve().parents[2] / "config/default.toml").read_text("utf-8")
