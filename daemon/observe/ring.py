@@ -37,7 +37,8 @@ commit;
 """
 _SKEW_S = 60.0
 """A text from further in the future than this was stored before the clock was set back."""
-_SIDES = ("", "-wal", "-shm")
+_SIDES = ("-wal", "-shm")
+_ASIDE = ".damaged"
 
 
 class Ring:
@@ -160,17 +161,21 @@ def put_aside(path: Path) -> None:
     """Rename the file, in place of an earlier one, without its log. It is removed when texts would be."""
     path.replace(_aside(path))
     os.utime(_aside(path))
-    remove(path)
+    _remove(path, _SIDES)
 
 
 def remove(path: Path) -> None:
-    """Delete the file and its side files."""
-    for suffix in _SIDES:
+    """Delete the file and all that lies beside it."""
+    _remove(path, ("", *_SIDES, _ASIDE))
+
+
+def _remove(path: Path, suffixes: Sequence[str]) -> None:
+    for suffix in suffixes:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
 def _aside(path: Path) -> Path:
-    return path.with_name(f"{path.name}.damaged")
+    return path.with_name(path.name + _ASIDE)
 
 
 def _check(db: sqlite3.Connection) -> None:

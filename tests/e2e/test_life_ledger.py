@@ -18,11 +18,9 @@ SOURCE = f"def {CANARY}(price):\n    total = price\n    return total\n"
 
 
 @pytest.fixture
-def home(tiny_model: Path) -> Iterator[Home]:
+def home() -> Iterator[Home]:
     folder = Path(tempfile.mkdtemp(prefix="ft-"))
     made = Home(folder)
-    made.up("--model", str(tiny_model))
-    until(lambda: made.status()["model"]["phase"] == "ready", 60)
     (folder / "a.py").write_text(SOURCE, encoding="utf-8")
     yield made
     made.run("down", cwd=Path("/"))
@@ -35,7 +33,9 @@ def said(home: Home, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_request_is_audited_explained_and_replayed(home: Home) -> None:
+def test_a_request_is_audited_explained_and_replayed(home: Home, tiny_model: Path) -> None:
+    home.up("--model", str(tiny_model))
+    until(lambda: home.status()["model"]["phase"] == "ready", 60)
     answer = said(home, "complete", "--json", "--max-tokens", "8", str(home.folder / "a.py:3:12"))
     name = answer["id"]
     body = said(home, "audit", "--json", "--last", "5")
@@ -57,3 +57,15 @@ def test_a_request_is_audited_explained_and_replayed(home: Home) -> None:
     with sqlite3.connect(home.folder / "state/ledger.db") as db:
         assert db.execute("select count(*) from content").fetchone() == (0,)
     db.close()
+
+
+def test_without_a_place_for_the_ledger_the_daemon_runs_and_says_so(home: Home) -> None:
+    (home.folder / "state/ledger.db").mkdir(parents=True)
+    home.up()
+    until(lambda: home.status()["ledger"]["why"])
+    told = home.run("status").stdout
+    assert "ledger     off: " in told
+    assert "degraded   no request is remembered: " in told
+    done = home.run("audit")
+    assert done.returncode != 0
+    assert "the request ledger is off" in done.stderr

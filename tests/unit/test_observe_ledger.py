@@ -139,6 +139,7 @@ def test_old_text_goes_at_the_start_also_when_the_clock_was_set_back(tmp_path: P
 async def test_off_keeps_nothing_and_removes_what_there_was(tmp_path: Path) -> None:
     with kept(tmp_path / "l.db") as ledger:
         ledger.add(entry(1))
+    (tmp_path / "l.db.damaged").write_text(CANARY)
     with kept(tmp_path / "l.db", Settings(on=False)) as ledger:
         ledger.add(entry(2))
         with pytest.raises(NotSupported, match=r"ledger\.on is false"):
@@ -234,7 +235,7 @@ from pathlib import Path
 from daemon.observe import ledger as ledgers
 from daemon.errors import NotSupported
 from daemon.settings import Ledger as Settings
-from test_ledger import entry, kept
+from test_observe_ledger import entry, kept
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 async def main():
     with kept(Path(sys.argv[1]), Settings(keep_text_minutes=-1)) as ledger:
@@ -270,7 +271,7 @@ KILLED = f"""
 import sys, asyncio, itertools
 sys.path[:0] = [{str(TESTS)!r}, {str(TESTS / "unit")!r}, {str(TESTS.parent)!r}]
 from pathlib import Path
-from test_ledger import entry, kept
+from test_observe_ledger import entry, kept
 async def main():
     with kept(Path(sys.argv[1])) as ledger:
         for number in itertools.count():
