@@ -6,6 +6,7 @@ Page 1998) by power iteration.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,7 +24,12 @@ def weight(imports: int, uses: int) -> float:
 
 def nearness(path: str, other: str) -> float:
     """1 in the same directory, less with each step through the tree, above 0. Paths use `/`."""
-    here, there = path.split("/")[:-1], other.split("/")[:-1]
+    return _folders(path.rpartition("/")[0], other.rpartition("/")[0])
+
+
+@functools.lru_cache(maxsize=4096)
+def _folders(folder: str, other: str) -> float:
+    here, there = (name.split("/") if name else [] for name in (folder, other))
     common = 0
     for a, b in zip(here, there, strict=False):
         if a != b:

@@ -15,13 +15,13 @@ from daemon.context.view import dedent
 from daemon.surroundings import Piece
 
 _NAMES = 24
-_PLACES = 64
+_PLACES = 40
 """A name that stands more often is no clue."""
 _HEIGHT = 4
 """Lines of a stretch that are compared."""
 _ABOVE, _BELOW = 2, 3
 """Lines shown around it."""
-_LOOKED = 40
+_LOOKED = 24
 """Stretches that are compared in full."""
 _MOST = 5
 _LEAST = 0.02
