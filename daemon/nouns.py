@@ -89,6 +89,8 @@ class CompletionRequest(Noun, frozen=True):
     prefix: str
     suffix: str = ""
     path: str | None = None
+    found: str = ""
+    """Why `path` is what it is, or why there is none, where the client sent no path."""
     language: str | None = None
     whole: bool = False
     """`prefix` and `suffix` together are the whole file, not a window of it."""

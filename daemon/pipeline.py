@@ -8,10 +8,13 @@ import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
+
 from daemon.context.layout import Layout
 from daemon.context.planner import Planned, Planner
 from daemon.documents.mirror import Mirror
 from daemon.documents.opening import opening
+from daemon.documents.recovery import Recoverer
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
@@ -45,6 +48,7 @@ class Pipeline:
         self._readers = Readers(settings.index)
         self.mirror = Mirror(self._readers)
         self.mirror.noticed = self.noticed
+        self._recoverer = Recoverer(self.mirror, self._readers)
         self._planning: tuple[str, Planner] | None = None
         self._jobs: dict[str, str] = {}
         self._numbers = itertools.count(1)
@@ -62,6 +66,7 @@ class Pipeline:
         All texts given to `on_text` together are the completion's text.
         Raises Loading while no model is ready, NotSupported when the request fits no window.
         """
+        request = self._named(request)
         narrowing = self._projects.of(request.path)
         if narrowing.off:
             return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
@@ -108,6 +113,14 @@ class Pipeline:
             if self._jobs.get(planned.request.client) == job.id:
                 del self._jobs[planned.request.client]
         return generation
+
+    def _named(self, request: CompletionRequest) -> CompletionRequest:
+        """With the path of the file that its text is found in, where the client sent none."""
+        if request.path or not self._settings.context.stable:
+            return request
+        found = self._recoverer.find(request.client, request.prefix, request.suffix)
+        self._metrics.count("path", "recovered" if found.path else "unknown")
+        return msgspec.structs.replace(request, path=found.path or None, found=found.why)
 
     async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
         """The plan; who asks for context `now` waits until it is chosen."""
@@ -180,6 +193,7 @@ class Pipeline:
     async def close(self) -> None:
         """Stop idle work and let documents and indexes go."""
         await self._idle.close()
+        self._recoverer.shut()
         self.mirror.shut()
         self._readers.close()
 

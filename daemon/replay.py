@@ -72,6 +72,7 @@ def entry(
         stop=completion.stop,
         fim=profile.model.fim,
         bos=profile.model.bos,
+        found=request.found,
         window=planned.window,
         anchor=prompt.reason,
         epoch=stable.epoch,

@@ -44,6 +44,8 @@ class Entry(Noun, frozen=True):
     fim: FimIds = FimIds()
     bos: int = -1
     window: WindowClass | None = None
+    found: str = ""
+    """How the path was recovered, or why not; empty where the client sent it."""
     anchor: str = ""
     """Why the anchor stands where it does."""
     epoch: int = 0

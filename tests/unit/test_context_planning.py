@@ -1,0 +1,197 @@
+"""From a request to its prompt with stable context, through a real index and the whole pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.indexing import index_once
+from support.scripted import VOCABULARY, ScriptedEngine
+
+from daemon import roots
+from daemon.engine.frames import Submit
+from daemon.nouns import Completion, CompletionRequest, Extra, Limits
+from daemon.observe.metrics import Metrics
+from daemon.pipeline import Pipeline
+from daemon.settings import Context, Settings
+from indexer.vocabulary import save
+
+ORDERS = '''"""Orders and what they cost."""
+
+
+class Order:
+    """Lines of one customer."""
+
+    customer: str
+
+    def total_price(self, discount: float = 0.0) -> int:
+        """Cents of all lines."""
+        return int(sum(self.lines) * (1 - discount))
+
+
+def load_orders(path: str) -> list[Order]:
+    """All orders of a file."""
+    return []
+'''
+REPORT = '''"""Reports."""
+
+from orders import Order, load_orders
+
+
+def summary(path: str) -> str:
+    """One line for each order."""
+    orders = load_orders(path)
+    return "\\n".join(str(order.total_price()) for order in orders)
+
+
+def biggest(path: str) -> Order:
+    """The order that costs most."""
+    orders = load_orders(path)
+    best =@
+'''
+SETTINGS = Settings(context=Context(stable_ms=600_000, jump_ms=60_000))
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FORETYPE_HOME", str(tmp_path / "home"))
+    root = roots.normal(tmp_path / "shop")
+    root.mkdir()
+    (root / "orders.py").write_text(ORDERS)
+    (root / "report.py").write_text(REPORT.replace("@", ""))
+    roots.add(root)
+    index_once(root, roots.folder(root))
+    return root
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> ScriptedEngine:
+    save(VOCABULARY, tmp_path / "vocabulary.msgpack")
+    return ScriptedEngine(lambda job: " x\n", vocabulary=tmp_path / "vocabulary.msgpack")
+
+
+@pytest.fixture
+async def pipeline(engine: ScriptedEngine, root: Path) -> AsyncIterator[Pipeline]:
+    made = Pipeline(engine, SETTINGS, Metrics())
+    await made.prepare()
+    yield made
+    await made.close()
+
+
+def ask(root: Path, typed: str = "", **more: object) -> CompletionRequest:
+    before, after = REPORT.split("@")
+    request = CompletionRequest(
+        id="1",
+        client="c",
+        door="t",
+        prefix=before + typed,
+        suffix=after,
+        path=str(root / "report.py"),
+        whole=True,
+        limits=Limits(lines="line", tokens=8),
+    )
+    return msgspec.structs.replace(request, **more)
+
+
+async def resting(pipeline: Pipeline) -> None:
+    async with asyncio.timeout(20):
+        while not pipeline.resting:  # noqa: ASYNC110 - a task's end sets no event here
+            await asyncio.sleep(0.01)
+
+
+def text(job: Submit) -> str:
+    return bytes(i for i in memoryview(job.tokens).cast("i") if i < 256).decode()
+
+
+def shown(done: Completion) -> list[str]:
+    return [segment.source for segment in done.segments if segment.kind == "context"]
+
+
+async def test_who_asks_for_context_now_sees_what_the_code_uses(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    done = await pipeline.complete(ask(root, context="now"))
+    assert any("Order" in source for source in shown(done))
+    assert any("load_orders" in source for source in shown(done))
+    assert "def total_price(self, discount: float = 0.0) -> int" in text(engine.jobs[-1])
+    assert sum(segment.tokens for segment in done.segments) == done.counters.prompt
+    assert "best =" not in text(engine.jobs[-1]).split("report.py\n")[0]
+    plain = await pipeline.complete(ask(root, context="none"))
+    assert shown(plain) == []
+
+
+async def test_context_comes_in_idle_time_and_then_stays(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    assert shown(await pipeline.complete(ask(root))) == []
+    await resting(pipeline)
+    typed = " max(orders, key=lambda order: order.total_price())"
+    heads = set()
+    for length in range(1, len(typed) + 1):
+        done = await pipeline.complete(ask(root, typed[:length]))
+        assert shown(done)
+        first = next(n for n, segment in enumerate(done.segments) if segment.kind == "prefix")
+        stable = sum(segment.tokens for segment in done.segments[:first])
+        heads.add(engine.jobs[-1].tokens[: 4 * stable])
+        assert done.counters.reused >= stable
+        assert done.counters.evaluated <= 12  # a token is a byte here: the healed word at most
+    assert len(heads) == 1
+
+
+async def test_an_opened_document_is_evaluated_before_the_first_keystroke(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    before, after = REPORT.split("@")
+    pipeline.mirror.open("c", str(root / "report.py"), before + after)
+    await resting(pipeline)
+    assert "def load_orders(path: str) -> list[Order]" in text(engine.jobs[-1])
+    done = await pipeline.complete(ask(root))
+    assert shown(done)
+    head = sum(s.tokens for s in done.segments if s.kind in ("scaffold", "repo", "path", "context"))
+    assert done.counters.reused >= head - 3
+
+
+async def test_an_unsaved_buffer_counts(pipeline: Pipeline, engine: ScriptedEngine, root: Path) -> None:
+    pipeline.mirror.open("c", str(root / "orders.py"), ORDERS)
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    assert "load_orders(path: str)" in text(engine.jobs[-1])
+    changed = ORDERS.replace("total_price", "sum_of_lines").replace("discount", "rebate")
+    pipeline.mirror.change("c", str(root / "orders.py"), changed)
+    await resting(pipeline)
+    await pipeline.complete(ask(root, " m"))
+    await resting(pipeline)
+    done = await pipeline.complete(ask(root, " ma"))
+    prompt = text(engine.jobs[-1])
+    assert shown(done)
+    assert "def sum_of_lines(self, rebate: float = 0.0) -> int" in prompt
+    assert "def total_price" not in prompt
+
+
+async def test_secrets_of_other_files_are_taken_out(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    secret = "AKIA" + "IOSFODNN7QWERTY2"
+    text_with = ORDERS.replace("    return []", f'    key = "{secret}"\n    return []')
+    (root / "orders.py").write_text(text_with)
+    index_once(root, roots.folder(root))
+    clip = (Extra(text=f'aws_key = "{secret}"', kind="clipboard"),)
+    await pipeline.complete(ask(root, context="now", extras=clip))
+    prompt = text(engine.jobs[-1])
+    assert "load_orders" in prompt
+    assert "aws_key" in prompt
+    assert secret not in prompt
+
+
+async def test_a_client_without_a_path_gets_the_context_of_its_file(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    request = msgspec.structs.replace(ask(root), path=None, whole=False)
+    await pipeline.complete(request)
+    async with asyncio.timeout(20):
+        while not shown(await pipeline.complete(request)):
+            await resting(pipeline)
+    assert "class Order" in text(engine.jobs[-1])
