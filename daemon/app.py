@@ -190,6 +190,7 @@ class _Life:
                 index=self._indexing.facts(),
                 projects=self._projects.refused(),
                 ledger=self._ledger.state,
+                resting=self._pipeline.resting,
             )
         )
 

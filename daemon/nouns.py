@@ -134,6 +134,8 @@ class Prompt(Noun, frozen=True):
     segments: tuple[Segment, ...]
     must: bytes = b""
     """Bytes taken off the end for healing; the generation must reproduce them first."""
+    head: str = ""
+    """Digest of everything before the prefix: equal heads are evaluated once."""
     line: str = ""
     """The cursor's line up to the cursor, for stops that look at indentation and openers."""
     reason: str = ""
@@ -207,6 +209,11 @@ class Completion(Noun, frozen=True):
     timings: Timings = Timings()
     segments: tuple[Segment, ...] = ()
     reason: str = ""
+    window: str = ""
+    """The window class and why."""
+    epoch: int = 0
+    head: str = ""
+    """See Prompt.head."""
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""

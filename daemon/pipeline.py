@@ -83,7 +83,12 @@ class Pipeline:
         emitter = Emitter(request, request.replaces)
         generation = await self._generated(planned, job, emitter, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
-        completion = emitter.finish(generation, prompt.segments, prompt.reason)
+        completion = msgspec.structs.replace(
+            emitter.finish(generation, prompt.segments, prompt.reason),
+            window=f"{planned.window.name}: {planned.window.reason}",
+            epoch=planned.stable.epoch,
+            head=prompt.head,
+        )
         self.record(planned, job, generation, completion)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)

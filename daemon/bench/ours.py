@@ -4,6 +4,7 @@ Everything that must change when the native door changes is here."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -18,6 +19,7 @@ from daemon.nouns import Lines
 
 COMPLETE = "/v1/complete"
 STATUS = "/v1/status"
+DOCUMENTS = "/v1/documents"
 INFILL = "/infill"
 PATIENT_MS = 120_000
 """No time limit that a slow machine would meet: both sides then do the same work."""
@@ -46,6 +48,12 @@ class Answer:
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     reason: str = ""
+    epoch: int = 0
+    head: str = ""
+    ahead: int = 0
+    """Prompt tokens before the prefix."""
+    stable: int = 0
+    """Tokens of stable context among them."""
 
     @property
     def reused(self) -> int:
@@ -171,7 +179,16 @@ def ours_answer(event: Any, text: str, first: float, last: float) -> Answer:
         margins=tuple(event.get("margins") or ()),
         tokens=tuple(event.get("tokens") or ()),
         reason=event.get("reason", ""),
+        epoch=event.get("epoch", 0),
+        head=event.get("head", ""),
+        ahead=sum(s["tokens"] for s in _before_prefix(event)),
+        stable=sum(s["tokens"] for s in _before_prefix(event) if s["kind"] == "context"),
     )
+
+
+def _before_prefix(event: Any) -> list[dict[str, Any]]:
+    segments = event.get("segments", ())
+    return list(itertools.takewhile(lambda s: s["kind"] not in ("prefix", "suffix", "middle"), segments))
 
 
 def peer_answer(event: Any, text: str, first: float, last: float) -> Answer:

@@ -130,6 +130,27 @@ def continues(before: int, edit: Edit) -> bool:
     return before == position + deleted
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """The whole document after one edit. `pause`: seconds since the edit before it."""
+
+    index: int
+    text: str
+    cursor: int
+    typed: bool
+    pause: float
+
+
+def states(trace: Trace, start: int, limit: int) -> Iterator[State]:
+    """The document after each of the edits `start` … `start + limit`."""
+    text, cursor, time = trace.start, 0, 0.0
+    for index, edit in enumerate(trace.edits[: start + limit]):
+        text = apply(text, edit.patches)
+        if index >= start:
+            yield State(index, text, edit.cursor, continues(cursor, edit), max(0.0, edit.time - time))
+        cursor, time = edit.cursor, edit.time
+
+
 def replay(trace: Trace, start: int = 0, limit: int | None = None) -> Iterator[Keystroke]:
     """The keystrokes of edits `start` … `start + limit`. Applies all edits before them first."""
     text, cursor = trace.start, 0

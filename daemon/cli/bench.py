@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from daemon import indexing
 from daemon.bench import (
     cancelling,
+    contextual,
     equivalence,
     exactness,
     index,
@@ -105,6 +106,9 @@ def _typing(kinds: Any) -> None:
     parser.add_argument("--session", type=Path, metavar="FILE", help=words)
     words = "at the recorded times, each edit cancelling the request before it; one-line answers"
     parser.add_argument("--realtime", action="store_true", help=words)
+    words = "with stable context on: the document is indexed and named, pauses leave time for idle work"
+    parser.add_argument("--context", action="store_true", help=words)
+    parser.add_argument("--root", type=Path, metavar="DIR", help="a copy of this folder around the document")
     parser.set_defaults(run=_run_typing)
 
 
@@ -183,6 +187,8 @@ def _run_typing(arguments: argparse.Namespace) -> int:
         trace=arguments.trace, session=session, start=arguments.start, limit=arguments.limit,
         seed=arguments.seed, model=arguments.model, peer=arguments.peer,
     )  # fmt: skip
+    if arguments.context:
+        return _show(arguments, lambda report: contextual.run(plan, arguments.root, report))
     measure = realtime.run if arguments.realtime else keystrokes.run
     return _show(arguments, lambda report: measure(plan, report))
 

@@ -8,6 +8,7 @@ model's own metadata. A model without a separator gets no head.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
@@ -65,6 +66,11 @@ class Head:
 def mark(token: int, source: str = "") -> Part:
     """One control token."""
     return Segment(kind="scaffold", source=source, tokens=1), to_bytes([token])
+
+
+def digest(ids: bytes) -> str:
+    """What tells one head from another; empty for none."""
+    return hashlib.blake2b(ids, digest_size=8).hexdigest() if ids else ""
 
 
 def fitting(extras: tuple[Extra, ...], room: int, encode: Callable[[str], bytes]) -> tuple[Extra, ...]:

@@ -16,7 +16,7 @@ from typing import Literal
 import msgspec
 
 from daemon.context.anchor import Anchor, Anchors, Window
-from daemon.context.head import Head, Part, fitting, mark
+from daemon.context.head import Head, Part, digest, fitting, mark
 from daemon.errors import NotSupported
 from daemon.nouns import Allowance, CompletionRequest, EngineProfile, Prompt, Segment, least
 from daemon.redaction import clean
@@ -156,6 +156,7 @@ class Layout:
         snippets = tuple(extra for extra in request.extras if extra.kind == "snippet")
         extras, redacted = clean(fitting(snippets, self._patience(request), self._encode))
         parts = self._head.parts(request.path, extras, stable)
+        head = digest(b"".join(ids for _, ids in parts))
         if fim.usable:
             parts += [mark(fim.pre), self._part("prefix", prefix), mark(fim.suf)]
             parts += [self._part("suffix", anchor.suffix), mark(fim.mid), self._part("middle", middle)]
@@ -170,6 +171,7 @@ class Layout:
                 msgspec.structs.replace(segment, tokens=count(ids)) for segment, ids in parts if ids
             ),
             must=must.encode(),
+            head=head,
             line=request.prefix[request.prefix.rfind("\n") + 1 :],
             reason=reason,
             redacted=redacted,

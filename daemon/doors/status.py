@@ -39,6 +39,8 @@ class Facts:
     projects: list[dict[str, str]]
     """Project files that are not used: Projects.refused()."""
     ledger: _Body
+    resting: bool
+    """No idle work waits or runs."""
 
 
 def status_body(facts: Facts) -> _Body:
@@ -62,6 +64,7 @@ def status_body(facts: Facts) -> _Body:
         "index": facts.index,
         "projects": facts.projects,
         "ledger": facts.ledger,
+        "resting": facts.resting,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
         "redacted": counters.get("redacted", {}),

@@ -1,0 +1,105 @@
+"""`foretype bench typing --context`: a trace typed again with stable context on, counting what is evaluated.
+
+The document stands in a folder of its own (or in --root) that is indexed; every request names its path and
+holds the whole text, as an editor sends it. Where the person paused for a second, idle work may finish, as it
+would have then. Asserted is that the head of the prompt stays byte for byte the same inside an epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from daemon.bench import keystrokes, ours, rig, stats, traces, wire
+from daemon.bench.keystrokes import Pair, Plan
+from daemon.bench.outcome import Figures, Outcome
+from daemon.errors import BadRequest, EngineFailed
+
+PAUSE_S = 1.0
+RESTED_S = 120.0
+_LOOK_S = 0.05
+_SUFFIXES = {"rustcode": ".rs", "json-crdt-patch": ".ts"}
+"""Extension of the documents that the known traces type; others are plain text."""
+Progress = Callable[[int, int], None]
+
+
+async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
+    """Type `plan.limit` edits of the trace. Raises EngineFailed when a head changed inside an epoch."""
+    if plan.trace is None:
+        raise BadRequest("there is nothing to replay", "Give --trace FILE")
+    trace = traces.load(plan.trace)
+    start = keystrokes.middle(trace) if plan.start is None else plan.start
+    with tempfile.TemporaryDirectory(prefix="foretype-") as folder:
+        place = Path(folder) / "work"
+        shutil.copytree(root, place, symlinks=True) if root else place.mkdir()
+        states = traces.states(trace, start, plan.limit)
+        first = next(states, None)
+        if first is None:
+            raise BadRequest(f"the trace has {len(trace.edits)} edits, none from {start} on")
+        file = place / f"{trace.name}{_SUFFIXES.get(trace.name, '.txt')}"
+        file.write_text(first.text, encoding="utf-8")
+        async with rig.running(plan.model, idle=True, root=place) as here:
+            await here.indexed()
+            await _tell(here, "open", file, first.text)
+            await _rested(here)
+            pairs, number = [await _pair(here, file, first)], 1
+            for state in states:
+                if state.pause >= PAUSE_S:
+                    await _rested(here)
+                pairs.append(await _pair(here, file, state))
+                number += 1
+                progress(number, plan.limit)
+            outcome = here.outcome("typing", plan.seed)
+    outcome.figures.update(keystrokes.figures_of(pairs))
+    outcome.figures.update(stable_figures([pair.mine for pair in pairs]))
+    outcome.tables.append(
+        keystrokes.shown(f"{trace.name}, {len(pairs)} edits, with context", outcome.figures)
+    )
+    return outcome
+
+
+def stable_figures(answers: Sequence[ours.Answer]) -> Figures:
+    """Of the head. Raises EngineFailed when it changed inside an epoch other than by growing."""
+    heads: dict[tuple[int, int], str] = {}
+    for answer in answers:
+        if answer.epoch and heads.setdefault((answer.epoch, answer.stable), answer.head) != answer.head:
+            raise EngineFailed(f"the head of epoch {answer.epoch} changed", "Please report it")
+    inside = [answer for answer in answers if answer.stable]
+    return {
+        "with_context_share": stats.ratio(len(inside), len(answers)),
+        "stable_tokens_p50": stats.percentile((answer.stable for answer in inside), 0.5),
+        "epochs": float(len({answer.epoch for answer in inside})),
+        "heads": float(len({answer.head for answer in inside})),
+        "stable_reevaluated": float(sum(answer.reused < answer.ahead for answer in inside)),
+    }
+
+
+async def _pair(here: rig.Rig, file: Path, state: traces.State) -> Pair:
+    body = msgspec.json.encode(
+        {
+            "text": state.text, "cursor": {"offset": state.cursor}, "path": str(file), "client": ours.CLIENT,
+            "max_tokens": keystrokes.TOKENS, "lines": "free", "stream": True, "time_ms": ours.PATIENT_MS,
+        }
+    )  # fmt: skip
+    return Pair(state.typed, await ours.ask(here.endpoint, body))
+
+
+async def _tell(here: rig.Rig, event: str, file: Path, text: str) -> None:
+    body = {"event": event, "path": str(file), "text": text, "client": ours.CLIENT}
+    await wire.fetch(here.endpoint, "POST", ours.DOCUMENTS, msgspec.json.encode(body))
+
+
+async def _rested(here: rig.Rig) -> None:
+    """Until no idle work waits or runs."""
+    deadline = time.monotonic() + RESTED_S
+    while time.monotonic() < deadline:
+        if (await here.status())["resting"]:
+            return
+        await asyncio.sleep(_LOOK_S)
+    raise EngineFailed(f"idle work did not end within {RESTED_S:g} s", "See `foretype logs`")
