@@ -42,7 +42,7 @@ async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
         first = next(states, None)
         if first is None:
             raise BadRequest(f"the trace has {len(trace.edits)} edits, none from {start} on")
-        file = place / f"{trace.name}{_SUFFIXES.get(trace.name, '.txt')}"
+        file = place / _named(plan.trace)
         file.write_text(first.text, encoding="utf-8")
         async with rig.running(plan.model, idle=True, root=place) as here:
             await here.indexed()
@@ -62,6 +62,12 @@ async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
         keystrokes.shown(f"{trace.name}, {len(pairs)} edits, with context", outcome.figures)
     )
     return outcome
+
+
+def _named(trace: Path) -> str:
+    """`x.py` for the trace x.py.json.gz."""
+    name = trace.name.removesuffix(".gz").removesuffix(".json")
+    return name if Path(name).suffix else name + _SUFFIXES.get(name, ".txt")
 
 
 def stable_figures(answers: Sequence[ours.Answer]) -> Figures:

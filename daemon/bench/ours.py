@@ -4,7 +4,6 @@ Everything that must change when the native door changes is here."""
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -51,7 +50,7 @@ class Answer:
     epoch: int = 0
     head: str = ""
     ahead: int = 0
-    """Prompt tokens before the prefix."""
+    """Prompt tokens up to the end of the stable context."""
     stable: int = 0
     """Tokens of stable context among them."""
 
@@ -181,14 +180,16 @@ def ours_answer(event: Any, text: str, first: float, last: float) -> Answer:
         reason=event.get("reason", ""),
         epoch=event.get("epoch", 0),
         head=event.get("head", ""),
-        ahead=sum(s["tokens"] for s in _before_prefix(event)),
-        stable=sum(s["tokens"] for s in _before_prefix(event) if s["kind"] == "context"),
+        ahead=sum(s["tokens"] for s in _to_context(event)),
+        stable=sum(s["tokens"] for s in _to_context(event) if s["kind"] == "context"),
     )
 
 
-def _before_prefix(event: Any) -> list[dict[str, Any]]:
-    segments = event.get("segments", ())
-    return list(itertools.takewhile(lambda s: s["kind"] not in ("prefix", "suffix", "middle"), segments))
+def _to_context(event: Any) -> list[dict[str, Any]]:
+    """Segments up to the last of stable context."""
+    segments: list[dict[str, Any]] = list(event.get("segments", ()))
+    places = [place for place, segment in enumerate(segments) if segment["kind"] == "context"]
+    return segments[: places[-1] + 1] if places else []
 
 
 def peer_answer(event: Any, text: str, first: float, last: float) -> Answer:

@@ -27,7 +27,7 @@ class Head:
         self._encode = encode
         self._model = model
 
-    def parts(self, path: str | None, extras: tuple[Extra, ...], stable: Stable) -> list[Part]:
+    def parts(self, path: str, extras: tuple[Extra, ...], stable: Stable) -> list[Part]:
         """Nothing at all when there is nothing to say. `path` is that of the file being written."""
         fim = self._model.fim
         model = self._model

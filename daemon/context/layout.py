@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Literal
 
 import msgspec
@@ -155,7 +156,7 @@ class Layout:
             prefix = prefix[: len(prefix) - len(must)]
         snippets = tuple(extra for extra in request.extras if extra.kind == "snippet")
         extras, redacted = clean(fitting(snippets, self._patience(request), self._encode))
-        parts = self._head.parts(request.path, extras, stable)
+        parts = self._head.parts(_plain(stable.path or request.path or ""), extras, stable)
         head = digest(b"".join(ids for _, ids in parts))
         if fim.usable:
             parts += [mark(fim.pre), self._part("prefix", prefix), mark(fim.suf)]
@@ -190,6 +191,11 @@ class Layout:
                 self._encoded.popitem(last=False)
         self._encoded.move_to_end(text)
         return known
+
+
+def _plain(path: str) -> str:
+    """As the model may see it: an absolute path says where people keep their files, and no more of use."""
+    return path.replace("\\", "/").rpartition("/")[2] if PurePath(path).is_absolute() else path
 
 
 def _smaller(window: Window) -> Window:

@@ -59,6 +59,26 @@ def test_typing(tiny_model: Path, trace: Path) -> None:
     assert figures["failed"] == 0
 
 
+def test_typing_with_context(tiny_model: Path, trace: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "shop.py").write_text("class Order:\n    def total(self) -> int:\n        return 1\n")
+    named = tmp_path / "typed.py.json.gz"
+    edits = json.loads(gzip.decompress(trace.read_bytes()))
+    lines = "from shop import Order\n\n\n"
+    for edit in edits["txns"]:
+        edit["patches"][0][0] += len(lines)
+    edits |= {"startContent": lines + edits["startContent"], "endContent": lines + edits["endContent"]}
+    named.write_bytes(gzip.compress(json.dumps(edits).encode()))
+    words = ("typing", "--context", "--root", str(root), "--model", str(tiny_model), "--trace", str(named))
+    figures = measured(*words, "--start", "0", "--limit", "14")["figures"]
+    assert figures["with_context_share"] == 1
+    assert figures["stable_tokens_p50"] > 10
+    assert figures["epochs"] == 1
+    assert figures["stable_reevaluated"] == 0
+    assert figures["evaluated_p50"] <= 4
+
+
 def test_exactness(tiny_model: Path, trace: Path) -> None:
     words = ("exactness", "--model", str(tiny_model), "--trace", str(trace), "--start", "0", "--limit", "8")
     figures = measured(*words)["figures"]
