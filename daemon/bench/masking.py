@@ -56,7 +56,7 @@ _TEST = re.compile(r"(^|/)(tests?|__tests__|specs?)/|(^|/)(test_|conftest\.)|[._
 
 @dataclass(frozen=True)
 class Source:
-    """One file as the index knows it. `near`: paths of what it imports, and of what those import."""
+    """One file as the index knows it. `near`: paths of what it sees: its imports, and what those import."""
 
     path: str
     language: str

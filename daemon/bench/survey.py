@@ -22,6 +22,8 @@ Progress = Callable[[int, int], None]
 _BUDGET_S = 10.0
 _NAMED = re.compile(r"identifier$|^(constant|name|variable_name|word)$")
 """Kinds of leaves that are names in the grammars of the index."""
+_PACKAGES = frozenset(("c_sharp", "go", "java", "kotlin", "scala", "swift"))
+"""Languages whose files see the others of their folder without an import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ async def sources(made: Copy, folder: Path, progress: Progress) -> tuple[Source,
     if child.state is None or not child.state.complete:
         raise RuntimeError(f"the copy was not indexed: {child.state}")
     with Reader(folder / DATABASE) as reader:
-        return tuple(_source(reader, path, text) for path, text in made.texts.items())
+        return tuple(_source(reader, path, text, made) for path, text in made.texts.items())
 
 
 def write(made: Copy, found: Sequence[Source], masks: Sequence[Mask]) -> dict[str, bytes]:
@@ -83,13 +85,15 @@ def write(made: Copy, found: Sequence[Source], masks: Sequence[Mask]) -> dict[st
     return texts
 
 
-def _source(reader: Reader, path: str, text: bytes) -> Source:
+def _source(reader: Reader, path: str, text: bytes, made: Copy) -> Source:
     row = reader.file(path)
     language = registry.language_for(path, text[: registry.HEAD])
     if row is None or row.reason or language is None:
         return Source(path, "", text)
     imported = _imported(reader, path)
-    beyond = [further for one in imported for further in _imported(reader, one)]
+    near = {further for one in imported for further in _imported(reader, one)} | {*imported}
+    if language.name in _PACKAGES:
+        near |= {other for other in made.texts if other.rpartition("/")[0] == path.rpartition("/")[0]}
     return Source(
         path=path,
         language=row.language,
@@ -98,7 +102,7 @@ def _source(reader: Reader, path: str, text: bytes) -> Source:
         names=tuple(_names(syntax.parse(text, language, _BUDGET_S))),
         import_lines=_import_lines(reader, path),
         imported=imported,
-        near=frozenset((*imported, *beyond)) - {path},
+        near=frozenset(near) - {path},
     )
 
 

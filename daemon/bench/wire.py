@@ -19,8 +19,8 @@ from daemon.errors import BadRequest, EngineFailed, Overloaded
 
 T = TypeVar("T")
 CONNECT_S = 10.0
-READ_S = 180.0
-"""A server that is silent for longer than this has failed."""
+READ_S = 600.0
+"""A server that is silent for longer than this has failed; a prompt of 3,000 tokens may take minutes."""
 HEAD_LIMIT = 2**20
 _decode = msgspec.json.Decoder().decode
 

@@ -122,6 +122,19 @@ def test_a_name_that_the_rest_of_the_file_shows_is_not(made: Made) -> None:
     assert masking.crossing(dataclasses.replace(source, near=frozenset()), ["Shape5"], {}, defined) == ()
 
 
+async def test_a_package_sees_its_folder_without_imports(tmp_path: Path) -> None:
+    root = (tmp_path / "go").resolve()
+    root.mkdir()
+    filling = "// filling\n" * 40
+    (root / "a.go").write_text(f"package p\n\nfunc Alpha(x int) int {{\n\treturn x\n}}\n{filling}")
+    (root / "b.go").write_text(
+        f"package p\n\nfunc Beta(x int) int {{\n\ty := x + 1\n\treturn Alpha(y)\n}}\n{filling}"
+    )
+    copy = survey.copy(root, tmp_path / "copy")
+    sources = await survey.sources(copy, tmp_path / "index", lambda done, total: None)
+    assert {mask.path: mask.cross for mask in masking.draw(sources, 4, 1)} == {"a.go": (), "b.go": ("Alpha",)}
+
+
 def test_lines_that_stand_elsewhere_too_are_told(made: Made) -> None:
     everything = "\n".join(
         (made.copy.root / path).read_text(encoding="utf-8") for path in sorted(made.copy.texts)
