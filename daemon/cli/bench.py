@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline`: measurements here."""
+"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from daemon import indexing
 from daemon.bench import (
     cancelling,
+    context,
     contextual,
     equivalence,
     exactness,
@@ -156,7 +157,12 @@ def _index(kinds: Any) -> None:
     other = _add(kinds, "outline", "tokens that summaries save, and whether they parse", 200)
     other.add_argument("--root", type=Path, metavar="DIR", help="default: the standard library")
     other.set_defaults(run=_run_outline)
-    for made in (parser, other):
+    third = _add(kinds, "context", "milliseconds to gather and choose the context of a cursor", 300)
+    what = third.add_mutually_exclusive_group(required=True)
+    what.add_argument("--root", type=Path, metavar="DIR", help="a copy of this folder")
+    what.add_argument("--generate", type=_positive, metavar="LINES", help="a generated repository")
+    third.set_defaults(run=_run_context)
+    for made in (parser, other, third):
         words = "an exported vocabulary (default: that of the model used last)"
         made.add_argument("--vocabulary", type=Path, metavar="FILE", help=words)
 
@@ -169,6 +175,12 @@ def _run_index(arguments: argparse.Namespace) -> int:
         return _show(a, lambda report: soak.run(a.soak, a.seed, _vocabulary(a), report))
     target = index.Target(a.root, a.generate or 0, a.seed, a.limit, _vocabulary(a))
     return _show(a, lambda report: index.run(target, report))
+
+
+def _run_context(arguments: argparse.Namespace) -> int:
+    a = arguments
+    target = context.Target(a.root, a.generate or 0, a.seed, a.limit, _vocabulary(a))
+    return _show(a, lambda report: context.run(target, report))
 
 
 def _run_outline(arguments: argparse.Namespace) -> int:

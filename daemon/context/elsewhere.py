@@ -14,7 +14,7 @@ from daemon.context.focus import Focus
 from daemon.context.view import dedent
 from daemon.surroundings import Piece
 
-_NAMES = 24
+_NAMES = 18
 _PLACES = 40
 """A name that stands more often is no clue."""
 _HEIGHT = 4

@@ -30,7 +30,6 @@ from daemon.redaction import redact
 from daemon.settings import Context
 from daemon.surroundings import Piece, Stable, Surroundings, WindowClass
 from indexer.errors import IndexDamaged
-from indexer.records import ParsedFile
 
 _FILES = 64
 """Files whose state at their epoch's beginning is remembered."""
@@ -60,17 +59,6 @@ class Better:
     marks: dict[str, bytes]
 
 
-class Unsaved:
-    """The mirror as the tiers read it."""
-
-    def __init__(self, mirror: Mirror) -> None:
-        self._mirror = mirror
-
-    def unsaved(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
-        """Buffers that differ from the disk."""
-        return self._mirror.overlay()
-
-
 class Planner:
     """Plans for one model. `plan` and `adopt` belong to the loop; `following` to any thread."""
 
@@ -79,7 +67,7 @@ class Planner:
         self._mirror = mirror
         self._readers = readers
         self._settings = settings
-        self._tiers = Tiers(readers, Unsaved(mirror))
+        self._tiers = Tiers(readers, mirror)
         self._epochs = Epochs(layout.count)
         self._marks: OrderedDict[tuple[str, str], dict[str, bytes]] = OrderedDict()
 

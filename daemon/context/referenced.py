@@ -30,7 +30,7 @@ _OF_TYPE = 0.9
 """Backing of a member whose type is referenced itself."""
 _SECOND = 0.15
 """Weight of a type named by a definition that was found, as a part of that one's."""
-_MOST = 24
+_MOST = 18
 """Definitions that become pieces."""
 _MOST_SECOND = 6
 _MODULE = 0.8

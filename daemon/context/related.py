@@ -8,6 +8,7 @@ lines above the cursor ─→ stretches that hold the same rare words, with what
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 
 from daemon.context.focus import WORD, Focus
 from daemon.context.referenced import Referenced
@@ -141,12 +142,18 @@ def _texts(focus: Focus, view: View) -> Iterator[Piece | None]:
 
 
 def _best(rows: Sequence[str], words: set[str], height: int) -> tuple[int, float]:
-    """Line behind the stretch of `height` lines that shares most words, and the share (Jaccard)."""
-    best, likeness = 0, 0.0
+    """Line behind the stretch of `height` lines that shares most words, and how alike it is: words in common
+    by all words, those of the stretch counted once a line (a cheap Jaccard index)."""
     each = [set(WORD.findall(row)) for row in rows]
+    sizes = list(accumulate((len(found) for found in each), initial=0))
+    common = [found & words for found in each]
+    best, likeness = 0, 0.0
     for end in range(1, len(rows) + 1):
-        here = set().union(*each[max(0, end - height) : end])
-        share = len(here & words) / len(here | words)
+        start = max(0, end - height)
+        if not common[end - 1]:
+            continue
+        shared = len(set().union(*common[start:end]))
+        share = shared / (len(words) + sizes[end] - sizes[start] - shared)
         if share > likeness:
             best, likeness = end, share
     return best, likeness

@@ -19,9 +19,8 @@ from daemon.context import elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
 from daemon.context.past import Event
-from daemon.context.view import Overlay, View, dedent
+from daemon.context.view import Finder, Overlay, View, dedent
 from daemon.nouns import Extra
-from daemon.readers import Readers
 from daemon.surroundings import Piece, PieceKind, Scope, Surroundings, Tier
 from indexer.deny import denied
 from indexer.errors import IndexDamaged
@@ -45,7 +44,7 @@ class Tiers:
     """Candidates for any cursor. Reads the indexes through `readers`; `overlay` has the unsaved buffers. May
     be called from any thread."""
 
-    def __init__(self, readers: Readers, overlay: Overlay) -> None:
+    def __init__(self, readers: Finder, overlay: Overlay) -> None:
         self._readers = readers
         self._overlay = overlay
 

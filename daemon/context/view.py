@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from daemon.readers import Found
 from indexer import outline, rank
 from indexer.answers import Place, Use
 from indexer.deny import denied
@@ -37,6 +38,13 @@ class Overlay(Protocol):
 
     def unsaved(self) -> Unsaved:
         """Buffers that differ from the disk."""
+
+
+class Finder(Protocol):
+    """The indexes of all roots (daemon/readers.py), or the one of a measurement."""
+
+    def find(self, path: str) -> Found | None:
+        """Which index answers for an absolute path."""
 
 
 class View:

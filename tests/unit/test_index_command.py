@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from daemon import indexing, roots
+from daemon.bench import context as bench_context
 from daemon.bench import index as bench_index
 from daemon.bench import outline as bench_outline
 from daemon.bench import repo
@@ -175,6 +176,8 @@ async def test_the_measurements_give_their_figures(project: Path) -> None:
     wanted = ("lines_per_s", "peak_rss_mb", "db_ratio", "restart_s")
     wanted += ("change_ms_p50", "change_ms_p99", "query_ms_p99")
     assert all(outcome.figures[name] > 0 for name in wanted)
+    built = await bench_context.run(bench_context.Target(None, 2000, 1, 5, ""), lambda done, total: None)
+    assert built.figures["build_ms_p99"] >= built.figures["build_ms_p50"] > 0
     shown = await bench_outline.run(project, 5, "", lambda done, total: None)
     assert shown.figures["parse_errors"] == 0
     assert 0 < shown.figures["saved_median"] < 1
