@@ -50,8 +50,8 @@ class Comments:
         lead = below = start
         block: tuple[int, int] | None = None
         while (found := self._ends.get(end := self._before(below))) is not None:
-            if self._source.count(b"\n", end, below) > 1:
-                break
+            if found[0] >= end or self._source.count(b"\n", end, below) > 1:
+                break  # nothing but white space where a tree of an older text has a comment, or a gap
             below, is_lead = found
             if is_lead:
                 lead = below

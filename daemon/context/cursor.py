@@ -7,19 +7,17 @@ code reads that makes the index's symbols.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Final, cast
 
 import numpy as np
 
 from daemon.context import lines
+from daemon.context.imported import imported
 from daemon.documents.document import Document
 from daemon.surroundings import Scope, Surroundings, Zone
 from indexer.definitions import Definitions
 from indexer.errors import ParseBudgetExceeded
-from indexer.imports import read_imports
 from indexer.languages import registry
 from indexer.languages.registry import Language
 from indexer.nesting import Range
@@ -29,8 +27,6 @@ from indexer.syntax import Limits, Node, Tree, captures, path_at
 _BUDGET_S: Final = 0.01
 _FEW: Final = 200
 """Lines above that tell all but what encloses a place."""
-_HEAD: Final = 16_384
-"""Bytes of a file in which its imports are looked for."""
 _SCOPES: Final = frozenset((
     "module", "namespace", "class", "interface", "struct", "enum", "trait", "type", "function", "method",
     "constructor", "property", "macro",
@@ -45,10 +41,6 @@ _TYPE: Final = re.compile(
     r"|descriptor|list|projection)$"
 )
 _NAME: Final = re.compile(r"(?:^|_)identifier$|^name$|^identifiers$")
-_WORD: Final = re.compile(r"[^\W\d]\w*")
-
-_imports: OrderedDict[tuple[str, bytes], tuple[str, ...]] = OrderedDict()
-_imports_lock = Lock()
 
 
 def around(document: Document) -> Surroundings:
@@ -66,8 +58,7 @@ def around(document: Document) -> Surroundings:
         view = _View(document.tree, source, byte, language, where)
         chain, zone, node, broken = view.chain, view.zone, view.node, view.broken
         if broken:
-            by_lines = lines.chain(lines.place(text, offset, line, language))
-            chain = chain if len(chain) >= len(by_lines) else by_lines
+            chain = _deeper(chain, document, offset, line, language)
             zone = lines.zone(where, language) if zone == "code" else zone
     return Surroundings(
         path=document.relative or document.path,
@@ -79,10 +70,23 @@ def around(document: Document) -> Surroundings:
         opens_block=where.opens and zone in ("code", "type"),
         indent=where.indent,
         names=lines.names(where, text, offset, language),
-        imports=_imported(document, language),
+        imports=imported(document, byte, language),
         broken=broken,
         line=line,
     )
+
+
+def _deeper(
+    chain: tuple[Scope, ...], document: Document, offset: int, line: int, language: Language
+) -> tuple[Scope, ...]:
+    """With the definitions that lines show and a broken tree does not."""
+    text, first = document.text, chain[0].start_byte if chain else 1
+    if document.source.rfind(b"\n", 0, first) + 1 != first:  # what encloses the outermost may be lost as well
+        shown = lines.chain(lines.place(text, offset, line, language))
+        return chain if len(chain) >= len(shown) else shown
+    inner = chain[-1]
+    shown = lines.chain(lines.place(text, offset, line, language, line - inner.start_line))
+    return (*chain, *(s for s in shown if s.start_line > inner.start_line and s.name != inner.name))
 
 
 def _language(name: str) -> Language | None:
@@ -125,7 +129,7 @@ class _View:
 
     def _query(self, node: Node, start: int, end: int) -> dict[str, list[Node]]:
         limits = Limits(budget_s=_BUDGET_S, start_byte=start, end_byte=end)
-        found = captures(node, self._language.query(), limits)
+        found = captures(node, self._language.scope_query(), limits)
         return {name: nodes for name, nodes in found.items() if name[0] != "_"}
 
     def _complete(self, node: Node, kind: str, found: dict[str, list[Node]]) -> None:
@@ -261,29 +265,3 @@ def _containers(
             )
         )
     return found
-
-
-def _imported(document: Document, language: Language | None) -> tuple[str, ...]:
-    """Names that the head of the file imports; the last part of a module that is imported whole."""
-    if document.tree is None or language is None:
-        return ()
-    key = (language.name, document.source[:_HEAD])
-    with _imports_lock:
-        if key in _imports:
-            _imports.move_to_end(key)
-            return _imports[key]
-    try:
-        limits = Limits(budget_s=_BUDGET_S, end_byte=_HEAD)
-        found = captures(document.tree.root_node, language.import_query(), limits)
-    except ParseBudgetExceeded:
-        return ()
-    spans = {name: [node.byte_range for node in nodes] for name, nodes in found.items() if name[0] != "_"}
-    names: dict[str, None] = {}
-    for entry in read_imports(document.source, [], spans, language.facts.imports.separator):
-        last = _WORD.findall(entry.module)[-1:]
-        names.update(dict.fromkeys(name for name in entry.names or last if _WORD.fullmatch(name)))
-    with _imports_lock:
-        _imports[key] = tuple(names)
-        if len(_imports) > 64:
-            _imports.popitem(last=False)
-    return tuple(names)

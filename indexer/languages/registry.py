@@ -16,6 +16,7 @@ import tree_sitter
 from indexer.records import SymbolKind
 
 QUERY_FILES = ("symbols.scm", "references.scm", "imports.scm")
+_ENCLOSE_NOTHING = frozenset((b"field", b"variable", b"constant", b"member"))
 HEAD = 4096
 """Bytes of a file's beginning that language_for looks at."""
 
@@ -144,6 +145,13 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
         """The joined query, compiled once per process. Raises tree_sitter.QueryError when it is wrong."""
         return _query(self.name)
 
+    def scope_query(self) -> tree_sitter.Query:
+        """The query without what encloses nothing: references, fields, values. Compiled once per process.
+
+        A pattern for the fields of a class looks at all its members, whatever range it is asked about.
+        """
+        return _scope_query(self.name)
+
     def import_query(self) -> tree_sitter.Query:
         """The query of imports alone, compiled once per process."""
         return _import_query(self.name)
@@ -159,6 +167,18 @@ def _grammar(where: str) -> tree_sitter.Language:
 def _query(name: str) -> tree_sitter.Query:
     language = get(name)
     return tree_sitter.Query(language.grammar(), language.queries)
+
+
+@functools.cache
+def _scope_query(name: str) -> tree_sitter.Query:
+    query = tree_sitter.Query(get(name).grammar(), get(name).queries)
+    text = get(name).queries.encode()
+    for pattern in range(query.pattern_count):  # type: ignore[call-overload]  # a property, whatever its stub says
+        found = text[query.start_byte_for_pattern(pattern) : query.end_byte_for_pattern(pattern)]
+        kinds = set(re.findall(rb"@definition\.(\w+)", found))
+        if b"@reference." in found or (kinds and kinds <= _ENCLOSE_NOTHING):
+            query.disable_pattern(pattern)
+    return query
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from daemon.context.cursor import around
 from daemon.documents.document import Document, language_of
 from daemon.documents.mirror import Mirror
+from daemon.documents.trees import Parsed, shifted
 from daemon.nouns import CompletionRequest
 from daemon.readers import Readers
 from daemon.settings import Index
@@ -190,6 +191,29 @@ def test_every_place_of_every_sample(path: Path) -> None:
             starts = [scope.start_line for scope in seen.chain]
             assert starts == sorted(starts)
             assert all(scope.start_line <= seen.line and scope.name for scope in seen.chain)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(SAMPLES),
+    st.floats(0, 1),
+    st.integers(0, 80),
+    st.sampled_from(["", " ", "\n", "x", " " * 40, "\n" * 9]),
+)
+def test_a_tree_of_an_older_text(path: Path, share: float, removed: int, added: str) -> None:
+    """Its nodes may stand over anything, white space too."""
+    old = path.read_text(encoding="utf-8")
+    at = int(share * len(old))
+    text = old[:at] + added + old[at + removed :]
+    known = document(path.name, old, 0)
+    assert known.tree is not None
+    tree = shifted(Parsed(known.tree, known.source), text.encode())
+    for offset in (at, min(at + removed, len(text)), min(at + 60, len(text))):
+        around(
+            Document(
+                language=known.language, text=text, source=text.encode(), tree=tree, offset=offset, moved=True
+            )
+        )
 
 
 @settings(max_examples=60, deadline=None)

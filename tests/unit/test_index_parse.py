@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from indexer.docs import docstring, first_sentence
+from indexer.docs import Comments, docstring, first_sentence
 from indexer.imports import expand
 from indexer.languages import registry
 from indexer.parse import extract, parse_file
@@ -230,3 +230,9 @@ def test_speed() -> None:
         extract(source, parse(source, language, BUDGET_S), language, BUDGET_S)
         best = max(best, source.count(b"\n") / (time.thread_time() - began))
     assert best > 20_000
+
+
+def test_a_comment_of_white_space_ends_the_search_for_documentation() -> None:
+    source = b"\n   class A: pass\n"
+    assert Comments(source, [0, 17], [(1, 3)], []).above(4) == (4, "")
+    assert Comments(source, [0, 17], [], [(1, 3)]).above(4) == (4, "")
