@@ -58,7 +58,7 @@ class _Only:
         """Every path is inside."""
         return Found(self._reader, self._root, Path(path).relative_to(self._root).as_posix())
 
-    def unsaved(self) -> Mapping[tuple[str, str], tuple[ParsedFile, bytes]]:
+    def overlay(self) -> Mapping[tuple[str, str], tuple[ParsedFile, bytes]]:
         """No file is open."""
         return {}
 

@@ -79,7 +79,7 @@ class Tiers:
         found = self._readers.find(str(PurePath(around.root) / around.path))
         if found is None:
             return None
-        return View(found.reader, str(found.root), found.path, self._overlay.unsaved())
+        return View(found.reader, str(found.root), found.path, self._overlay.overlay())
 
     @staticmethod
     def _indexed(aim: Focus, view: View) -> list[Piece]:

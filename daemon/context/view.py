@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 class Overlay(Protocol):
     """Open buffers. The document mirror is one, a table of texts in a measurement another."""
 
-    def unsaved(self) -> Unsaved:
+    def overlay(self) -> Unsaved:
         """Buffers that differ from the disk."""
 
 
