@@ -69,9 +69,9 @@ def choose(
     return Chosen(pieces=tuple(chosen), lost=tuple(desk.lost), tokens=desk.tokens)
 
 
-def _rank(piece: Piece) -> tuple[float, str, str, str, float]:
+def _rank(piece: Piece) -> tuple[float, str, str, str, float, int]:
     """The best first; a total order, so that the input's order does not matter."""
-    return -_score(piece), piece.source, piece.text, piece.tier, piece.importance
+    return -_score(piece), piece.source, piece.text, piece.tier, piece.importance, piece.distance
 
 
 def _score(piece: Piece) -> float:

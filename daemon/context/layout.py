@@ -138,7 +138,7 @@ class Layout:
 
     def _patience(self, request: CompletionRequest) -> int:
         """Tokens of a client's own snippets that may be evaluated for it at once."""
-        room = min(least(self._settings.extra_tokens, request.allowance.extras), self._profile.context // 3)
+        room = min(least(self._settings.extra_tokens, request.allowance.extras), self._profile.context // 2)
         measured = not request.cache or request.context == "now"
         return room if measured or not self._rate else min(room, self._affordable(_PATIENCE))
 

@@ -33,6 +33,7 @@ class Snippet(msgspec.Struct, frozen=True):
 
     text: str
     filename: str = ""
+    kind: Literal["snippet", "diagnostic", "clipboard"] = "snippet"
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +147,7 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         language=body.language or None,
         whole=body.text is not None,
         newline=place.newline,
-        extras=tuple(Extra(text=s.text, filename=s.filename) for s in body.extras if s.text),
+        extras=tuple(Extra(text=s.text, filename=s.filename, kind=s.kind) for s in body.extras if s.text),
         limits=Limits(
             lines=body.lines or defaults.lines,
             tokens=max(tokens, 1),

@@ -161,6 +161,7 @@ async def test_no_prompt_holds_a_canary(engine: Recording) -> None:
             path="app/orders.py",
             extras=extras,
             limits=Limits(tokens=8),
+            context="now",
         )
         answers.append(await pipeline.complete(request))
     await pipeline.close()
@@ -189,7 +190,7 @@ def index(home: Home) -> Path:
     return database
 
 
-def ask(home: Home) -> dict[str, Any]:
+def ask(home: Home, project: Path) -> dict[str, Any]:
     """Completions from two doors; their whole answers."""
     at = client.Address(home.socket)
     extras = [{"text": extra.text, "filename": extra.filename} for extra in OFFERED]
@@ -201,10 +202,25 @@ def ask(home: Home) -> dict[str, Any]:
         "prompt": "",
         "n_predict": 8,
     }
-    return {
+    whole = {
+        "text": PREFIX + SUFFIX,
+        "cursor": {"offset": len(PREFIX)},
+        "path": str(project / "app" / "orders.py"),
+        "extras": [{"text": extra.text, "filename": extra.filename, "kind": extra.kind} for extra in OFFERED],
+        "context": "now",
+        "max_tokens": 8,
+    }
+    login = {"path": str(project / "app" / "login.py"), "text": OFFERED[-1].text, "event": "open"}
+    answers = {
+        "document": client.request("POST", "/v1/documents", login, 60, at),
         "native": client.request("POST", "/v1/complete", native, 60, at),
         "infill": client.request("POST", "/infill", other, 60, at),
+        "context": client.request("POST", "/v1/complete", whole, 60, at),
     }
+    for name in ("native", "infill", "context"):
+        explained = client.request("GET", f"/v1/ledger/{answers[name]['id']}", None, 60, at)
+        answers[f"ledger {name}"] = explained
+    return answers
 
 
 def test_nothing_that_the_daemon_shows_or_keeps_holds_a_canary(
@@ -213,14 +229,17 @@ def test_nothing_that_the_daemon_shows_or_keeps_holds_a_canary(
     home.up("--model", str(tiny_model))
     told = {"index add": home.run("index", "add", str(project)).stdout}
     until(lambda: home.status()["model"]["phase"] == "ready", 60)
-    told |= {name: json.dumps(answer) for name, answer in ask(home).items()}
+    told |= {name: json.dumps(answer) for name, answer in ask(home, project).items()}
     place = f"{project}/app/orders.py:5:12"
     told["complete"] = home.run("complete", place, "--json", "--max-tokens", "8").stdout
     told["status"] = json.dumps(home.status())
     told["status for people"] = home.run("status").stdout
     told["index status"] = home.run("index", "status", str(project)).stdout
     told |= {f"logs {name}": home.run("logs", name).stdout for name in ("daemon", "engine", "indexer")}
+    told["audit"] = home.run("audit").stdout
     assert json.loads(told["status"])["redacted"]["denied file"] >= 2
+    assert "export API_TOKEN=" in told["ledger context"]
+    assert "secret_key = " in told["ledger context"]
     with Reader(index(home)) as reader:
         rows = {row.path: row.reason for row in reader.files()}
         assert rows["app/settings.py"] == ""
