@@ -93,6 +93,12 @@ class IndexChild:
         self._thread.join(5.0)
         return time.monotonic() - began
 
+    def kill(self) -> None:
+        """End the process as a power cut would; its children end with it."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     @property
     def ended(self) -> bool:
         """Whether the process has ended."""

@@ -14,7 +14,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from daemon import indexing
-from daemon.bench import cancelling, exactness, index, keystrokes, outline, overhead, quality, realtime
+from daemon.bench import (
+    cancelling,
+    equivalence,
+    exactness,
+    index,
+    keystrokes,
+    outline,
+    overhead,
+    quality,
+    realtime,
+)
 from daemon.bench.outcome import Outcome
 from daemon.errors import BadRequest
 
@@ -119,6 +129,10 @@ def _index(kinds: Any) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--root", type=Path, metavar="DIR", help="a copy of this folder")
     what.add_argument("--generate", type=_positive, metavar="LINES", help="a generated repository")
+    words = "random work beside a fresh index instead: after N operations, and --kills, both must be equal"
+    what.add_argument("--operations", type=_natural, metavar="N", help=words)
+    words = "with --operations: so often the indexer is killed at a random moment (default: 0)"
+    parser.add_argument("--kills", type=_natural, default=0, metavar="K", help=words)
     parser.set_defaults(run=_run_index)
     other = _add(kinds, "outline", "tokens that summaries save, and whether they parse", 200)
     other.add_argument("--root", type=Path, metavar="DIR", help="default: the standard library")
@@ -130,6 +144,8 @@ def _index(kinds: Any) -> None:
 
 def _run_index(arguments: argparse.Namespace) -> int:
     a = arguments
+    if a.operations is not None:
+        return _show(a, lambda report: equivalence.run(a.operations, a.kills, a.seed, report))
     target = index.Target(a.root, a.generate or 0, a.seed, a.limit, _vocabulary(a))
     return _show(a, lambda report: index.run(target, report))
 

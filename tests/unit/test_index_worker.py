@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import socket
 import sys
 import time
@@ -11,8 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.indexing import DEADLINE_S, Indexer, Work, dump, index_once, until_equal
+from support.indexing import DEADLINE_S, Indexer, index_once
 
+from daemon.bench import equivalence
 from indexer import statefile
 from indexer.changes import Changes
 from indexer.frames import Busy, Roots, Touch
@@ -29,29 +29,14 @@ def write(root: Path, name: str, text: str | bytes) -> Path:
     return place
 
 
-def test_random_work_ends_where_a_fresh_index_does(tmp_path: Path) -> None:
-    work = Work(tmp_path / "root", seed=7)
-    with Indexer(work.root, tmp_path / "live") as indexer:
-        indexer.ready()
-        for number in range(3):
-            work.do(50)
-            index_once(work.root, tmp_path / f"fresh{number}")
-            until_equal(tmp_path / "live", dump(tmp_path / f"fresh{number}"))
-
-
-def test_kills_at_random_moments_are_harmless(tmp_path: Path) -> None:
-    work, rng = Work(tmp_path / "root", seed=11), random.Random(3)
-    for _ in range(10):
-        indexer = Indexer(work.root, tmp_path / "live")
-        if rng.random() < 0.6:
-            indexer.wait(lambda state: state.phase in ("walking", "indexing", "ready"))
-        work.do(rng.randrange(1, 15))
-        indexer.kill()
-    with Indexer(work.root, tmp_path / "live") as indexer:
-        state = indexer.ready()
-        index_once(work.root, tmp_path / "fresh")
-        until_equal(tmp_path / "live", dump(tmp_path / "fresh"))
-        assert not state.degraded or "vocabulary" in state.degraded[0]
+async def test_random_work_and_kills_end_where_a_fresh_index_does() -> None:
+    """The long form: `foretype bench index --operations 2000 --kills 200`."""
+    outcome = await equivalence.run(75, 6, 7, lambda done, total: None)
+    assert outcome.notes == []
+    figures = outcome.figures
+    assert (figures["kills"], figures["comparisons"]) == (6, 9)
+    assert (figures["different"], figures["put_aside"]) == (0, 0)
+    assert figures["operations"] > 75
 
 
 def hostile(root: Path) -> dict[str, str]:
