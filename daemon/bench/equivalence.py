@@ -23,7 +23,7 @@ from daemon.bench.indexchild import IndexChild
 from daemon.bench.outcome import Outcome, table
 from indexer.errors import IndexDamaged
 from indexer.frames import Plan, RootState
-from indexer.keeping import DATABASE
+from indexer.holding import DATABASE
 from indexer.read import Reader
 
 Progress = Callable[[int, int], None]

@@ -17,7 +17,7 @@ from daemon.bench.indexchild import IndexChild
 from daemon.bench.outcome import Figures, Outcome, table
 from indexer import similarity
 from indexer.frames import Plan, RootState
-from indexer.keeping import DATABASE
+from indexer.holding import DATABASE
 from indexer.read import Reader
 from indexer.records import FileRow
 

@@ -18,7 +18,7 @@ from daemon.settings import Settings
 from indexer import statefile
 from indexer.errors import IndexDamaged, IndexUnwritable
 from indexer.frames import RootState
-from indexer.keeping import DATABASE
+from indexer.holding import DATABASE
 from indexer.read import Reader
 from indexer.records import FileRow
 

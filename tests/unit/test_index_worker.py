@@ -16,7 +16,7 @@ from daemon.bench import equivalence
 from indexer import statefile
 from indexer.changes import Changes
 from indexer.frames import Busy, Roots, Touch
-from indexer.keeping import DATABASE
+from indexer.holding import DATABASE
 from indexer.ngrams import NgramReader
 from indexer.read import Reader
 from indexer.throttle import Throttle
