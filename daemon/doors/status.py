@@ -171,7 +171,10 @@ def _children(facts: Facts) -> list[_Body]:
 def _degradations(facts: Facts) -> list[str]:
     found = list(facts.notes)
     profile, asked = facts.profile, facts.settings.engine
-    for root in facts.index.get("roots", ()):
+    index = facts.index
+    if index.get("on") and index.get("pid") is None and index.get("last_failure"):
+        found.append(f"the indexer ended ({index['last_failure']}); it is started again")
+    for root in index.get("roots", ()):
         found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
