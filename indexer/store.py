@@ -115,24 +115,26 @@ class Store:
             return dict(rows.fetchall())
 
     def look(self) -> None:
-        """Costs two stats. Raises IndexDamaged when a reader met damage, or when somebody removed, replaced
-        or cut the file."""
+        """Costs two stats and a short read. Raises IndexDamaged when a reader met damage, or when somebody
+        removed, replaced, cut or overwrote the file."""
         with self._guarded("look"):
             self._verify()
 
     def _verify(self) -> None:
-        if self._stat is None or not self._ours():
+        """Between our own writes the file is as long as its header says: a checkpoint never leaves less."""
+        found = self._stat_now()
+        if found is None or self._stat is None or not os.path.samestat(found, self._stat):
             raise IndexDamaged("the database was removed or replaced")
-        found = self.path.stat()
-        if found.st_size < self._stat.st_size:
-            raise IndexDamaged("the database was cut")
+        whole = quarantine.promised(self.path) if found.st_size else 0
+        if found.st_size < max(whole, self._stat.st_size) or (found.st_size and not whole):
+            raise IndexDamaged("the database was cut or overwritten")
         self._stat = found
 
-    def _ours(self) -> bool:
+    def _stat_now(self) -> os.stat_result | None:
         try:
-            return self._stat is not None and os.path.samestat(self.path.stat(), self._stat)
+            return self.path.stat()
         except OSError:
-            return False
+            return None
 
     def maintain(self) -> None:
         """While idle: settle what is stale, empty the log, refresh the planner's statistics."""
@@ -162,11 +164,12 @@ class Store:
 
     def close(self) -> None:
         """Empty the log and seal the file as cleanly closed. Never raises; twice is fine."""
-        with suppress(sqlite3.Error, IndexDamaged):
+        with suppress(sqlite3.Error, IndexDamaged, OSError):
             self._truncate()
         with suppress(sqlite3.Error):
             self._db.close()
-        if self._ours():
+        found = self._stat_now()
+        if found is not None and self._stat is not None and os.path.samestat(found, self._stat):
             quarantine.seal(self.path)
 
     def _open(self) -> None:
