@@ -23,6 +23,8 @@ _VALUES: Final = frozenset(("variable", "constant", "field"))
 MAX_SIGNATURE = 400
 MAX_NAME = 200
 _LONG_VALUE = 60
+_COLON = ord(":")
+"""Before a symbol literal that names something (Ruby's `attr_reader :size`)."""
 _OUTSIDE = "outside"
 """Access of a member that stands outside its type: the type's own sections do not speak of it."""
 _WORD = re.compile(r"[#@]?\w+")
@@ -56,7 +58,9 @@ class Definitions:
         exported = {self._text(r).strip("\"'") for r in spans.get("exported", ())}
         self._open_file = self._open_file and not exported
         rules, above = self._facts.symbols, spans.get("comment", ())
-        self._tails = {end: start for start, end in above} if rules.ends_before_comments else {}
+        # A comment's node may hold a carriage return at its end.
+        tails = above if rules.ends_before_comments else ()
+        self._tails = {self._without_blanks(start, end): start for start, end in tails}
         self._leads = sorted(spans.get("lead", ()))
         comments = Comments(self._source, self._newlines, () if rules.doc == "string" else above, self._leads)
         places: dict[int, int] = {}
@@ -84,6 +88,8 @@ class Definitions:
     ) -> None:
         while name_at[1] - name_at[0] > 1 and self._source[name_at[0]] in b"\"'`":
             name_at = (name_at[0] + 1, name_at[1] - 1)
+        if name_at[1] - name_at[0] > 1 and self._source[name_at[0]] == _COLON:
+            name_at = (name_at[0] + 1, name_at[1])
         name = self._text(name_at)[:MAX_NAME]
         above = self.symbols[parent] if parent >= 0 else None
         kind = self._kind(item, name, above, scope)
@@ -93,7 +99,7 @@ class Definitions:
             return
         if kind in _VALUES:
             self._values.add((parent, name))
-        words: list[str] = _WORD.findall(self._before(item, name_at[0])) if self._needs_words else []
+        words = self._words(item, name_at[0]) if self._needs_words else []
         marked = self._open_file or listed or _any(self._facts.exports.public_words, words)
         front = ".".join(filter(None, (above.qualified if above is not None else "", scope)))
         self._by_name.setdefault(name, len(self.symbols))
@@ -131,18 +137,29 @@ class Definitions:
             return "field" if member else kind
         return kind
 
+    def _words(self, item: Definition, end: int) -> list[str]:
+        text = self._before(item, end)
+        for unheard in self._facts.exports.unheard:
+            text = text.replace(unheard, " ")
+        return _WORD.findall(text)
+
     def _span(self, start: int, end: int) -> Span:
-        """From `start` to `end`, without the comments at the end where those do not belong to it."""
+        """From `start` to `end`, without comments and blanks at the end where those do not belong to it."""
+        if self._facts.symbols.ends_before_comments:
+            end = self._without_blanks(start, end)
         while (begin := self._tails.get(end)) is not None:
-            end = begin
-            while end and self._source[end - 1] in b" \t\r\n\f\\":
-                end -= 1
+            end = self._without_blanks(start, begin)
         return Span(
             start_byte=start,
             end_byte=end,
             start_line=bisect_left(self._newlines, start),
             end_line=bisect_left(self._newlines, max(start, end - 1)) + 1,
         )
+
+    def _without_blanks(self, start: int, end: int) -> int:
+        while end > start and self._source[end - 1] in b" \t\r\n\f\\":
+            end -= 1
+        return end
 
     def _scope(self, item: Definition) -> str:
         if item.scope is None:

@@ -130,6 +130,8 @@ class RootState(Part, frozen=True):
     wal_bytes: int = 0
     ngram_bytes: int = 0
     degraded: tuple[str, ...] = ()
+    rebuilt: str = ""
+    """What damage the index was built again for since the indexer started."""
     vocabulary: str = ""
     generation: int = 0
     updated: float = 0.0

@@ -126,6 +126,18 @@ def folders(folder: str) -> tuple[str, str] | None:
     return (lines[0], lines[1]) if len(lines) == 3 else None
 
 
+def outside(folder: str) -> tuple[str, ...]:
+    """Files of the user whose change alters what is ignored in `folder`: their ignore file, and the settings
+    that name it. Some may not exist."""
+    home = os.path.expanduser("~")
+    own = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
+    out = call(folder, "config", "--type=path", "--get", "core.excludesFile")
+    ignore = os.path.join(folder, os.fsdecode(out).rstrip("\n")) if out else os.path.join(own, "ignore")
+    named = os.environ.get("GIT_CONFIG_GLOBAL")
+    settings = (named,) if named else (os.path.join(home, ".gitconfig"), os.path.join(own, "config"))
+    return (ignore, *settings, os.environ.get("GIT_CONFIG_SYSTEM") or "/etc/gitconfig")
+
+
 def batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     """`paths` in pieces that fit one command line."""
     start = size = 0

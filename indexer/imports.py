@@ -51,7 +51,8 @@ def _statement(parts: Sequence[tuple[str, str]], line: int, separator: str) -> I
 def expand(text: str, separator: str) -> list[tuple[str, tuple[str, ...]]]:
     """`a::{b, c::{d as e}}` → [("a", ("b",)), ("a::c", ("d",))]. The last part is the name."""
     groups: dict[str, list[str]] = {}
-    for path in _paths("", "".join(text.split("\n")), separator, _MAX_GROUPS):
+    flat = separator.join(part.strip() for part in " ".join(text.split()).split(separator))
+    for path in _paths("", flat, separator, _MAX_GROUPS):
         module, found, name = path.rpartition(separator)
         groups.setdefault(module if found else "", []).append(name)
     return [(module, tuple(names)) for module, names in groups.items()]
@@ -61,8 +62,8 @@ def _paths(front: str, text: str, separator: str, depth: int) -> Iterator[str]:
     for item in _split(text):
         head, brace, rest = item.partition("{")
         if brace and depth:
-            inner = front + head.strip()
-            yield from _paths(inner, rest.rpartition("}")[0], separator, depth - 1)
+            words = head.split()  # the last is the path; before it may stand `import` or `function`
+            yield from _paths(front + "".join(words[-1:]), rest.rpartition("}")[0], separator, depth - 1)
             continue
         words = item.replace("=>", " as ").split(" as ")[0].split()
         if not words:

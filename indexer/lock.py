@@ -37,6 +37,15 @@ class FolderLock:
         self._descriptor = descriptor
         return True
 
+    def lost(self) -> bool:
+        """Whether our lock file was removed, so that another process may hold one of its name."""
+        if self._descriptor is None:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except OSError:
+            return True
+
     def release(self) -> None:
         """Give it back; harmless when it is not ours."""
         if self._descriptor is not None:

@@ -44,22 +44,29 @@ def suspicion(path: Path) -> Suspicion:
     if not size:
         return Suspicion()
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEADER)
+        whole = promised(path)
     except OSError as error:
         raise IndexUnwritable(f"open: {error.strerror}") from error
-    if not head.startswith(b"SQLite format 3\0") or len(head) < _HEADER:
+    if not whole:
         return Suspicion("not a database", certain=True)
-    page = int.from_bytes(head[16:18], "big")
-    pages = int.from_bytes(head[28:32], "big")
     log = beside(path, "-wal")
-    if not (log.exists() and log.stat().st_size) and pages * (65536 if page == 1 else page) > size:
+    if not (log.exists() and log.stat().st_size) and whole > size:
         return Suspicion("the file is shorter than it says", certain=True)
     try:
         sealed = beside(path, ".seal").read_bytes()
     except OSError:
         return Suspicion("it was not closed")
     return Suspicion() if sealed == _stamp(path) else Suspicion("it was changed from outside")
+
+
+def promised(path: Path) -> int:
+    """Bytes that the file's header says it has; 0 when it is no database. Raises OSError."""
+    with path.open("rb") as file:
+        head = file.read(_HEADER)
+    if not head.startswith(b"SQLite format 3\0") or len(head) < _HEADER:
+        return 0
+    page = int.from_bytes(head[16:18], "big")
+    return int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
 
 
 def seal(path: Path) -> None:

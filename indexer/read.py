@@ -206,7 +206,12 @@ class Reader:
             raise IndexDamaged(f"{self.path.name}: there is no index yet")
         if self._db is None or now != self._file:
             self.close()
-            self._db = schema.open_reader(self.path)
+            try:
+                self._db = schema.open_reader(self.path)
+            except IndexDamaged as error:
+                if error.__cause__ is not None and now == _identity(self.path):
+                    quarantine.report(self.path)  # SQLite met it: not only foreign, or of another version
+                raise
             self._file = now
             self._seen = -1
         return self._db

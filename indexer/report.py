@@ -23,7 +23,7 @@ def root_state(root: Root, pool: Pool | None, deferred: bool) -> RootState:
         path=root.spec.path,
         phase=phase,
         detail=detail,
-        complete=phase == "ready" or (keeper.complete and not len(root.changes)),
+        complete=phase == "ready" or (keeper.complete and not len(root.changes) and not keeper.pending),
         files=keeper.tally.files,
         lines=keeper.tally.lines,
         languages=dict(sorted(keeper.tally.languages.items())),
@@ -36,6 +36,7 @@ def root_state(root: Root, pool: Pool | None, deferred: bool) -> RootState:
         wal_bytes=_size(database.with_name(f"{database.name}-wal")),
         ngram_bytes=sum(_size(file) for file in (keeper.folder / "ngrams").glob("*")),
         degraded=_degraded(root, pool),
+        rebuilt=keeper.harm,
         vocabulary=keeper.vocabulary,
         generation=root.spec.generation,
     )
@@ -59,7 +60,7 @@ def _phase(root: Root, deferred: bool) -> tuple[Phase, str]:
 
 
 def _degraded(root: Root, pool: Pool | None) -> tuple[str, ...]:
-    reasons = [root.unavailable, root.keeper.trouble, *root.notes(), root.keeper.grams_trouble]
+    reasons = [root.unavailable, root.keeper.trouble, *root.notes(), *root.keeper.remarks()]
     if pool is not None:
         reasons += [pool.broken, pool.note]
     return tuple(reason for reason in reasons if reason)

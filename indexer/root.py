@@ -61,6 +61,7 @@ class Root:
         )
         self._rules: Rules | None = None
         self._left_out = ""
+        self._mounted = True
 
     def hint(self, changes: Sequence[FileChange]) -> None:
         """Any thread: these may have changed. Nothing at all means: look at everything."""
@@ -85,7 +86,8 @@ class Root:
         if self._wanted and self.scan is None and (settled or not self.scanned):
             self._wanted = 0.0
             self._touched.clear()
-            self.scan = Scan(self.path, self.keeper.known(), self._caps, self._wake)
+            mounted = self.keeper.holding.mounted
+            self.scan = Scan(self.path, self.keeper.known(), self._caps, self._wake, mounted)
 
     def _visit(self, now: float) -> None:
         was = self.unavailable
@@ -95,6 +97,7 @@ class Root:
             return
         if was:
             self.rescan(now)
+        self.keeper.look(now)
         if self.keeper.open(now):
             self.rescan(now)
         if self.keeper.opened and self._watching and self._watcher is None:
@@ -138,7 +141,7 @@ class Root:
             self.keeper.degrade(f"it cannot be scanned: {error}", now)
             self._wanted = now
             return
-        self.scanned = True
+        self.scanned, self._mounted = True, scan.mounted
         self._rules, self._left_out = scan.rules, scan.left_out
         gone = [c.path for c in found if c.gone and c.path not in self._touched]
         self.remove(gone)
@@ -149,7 +152,7 @@ class Root:
             self._sort(doubtful | self._touched, self._rules)
         self._touched.clear()
         self.changes.add(self.keeper.stale(), urgent=False)
-        self.keeper.begin_walk(len(self.changes))
+        self.keeper.done, self.keeper.total = 0, len(self.changes)
 
     def _sort(self, paths: set[str], rules: Rules) -> None:
         """Queue what counts of hinted paths, forget the rest. A folder stands for all that is below it."""
@@ -171,8 +174,8 @@ class Root:
     def accept(self, made: Made) -> None:
         """One task has come back."""
         urgent = self.changes.land(made.path)
-        if urgent is not None:
-            self.keeper.accept(made, urgent)
+        if urgent is not None and not self.keeper.accept(made, urgent):
+            self.changes.add((made.path,), urgent)
 
     def remove(self, paths: Iterable[str]) -> None:
         """These are files of the root no more."""
@@ -182,20 +185,20 @@ class Root:
 
     def ready(self) -> bool:
         """Whether tasks may be taken."""
-        return self.keeper.opened and not self.unavailable
+        return self.keeper.ready and not self.unavailable
 
     def quiet(self) -> bool:
         """Whether nothing is with the children that should be written together with what waits."""
-        return not (self.changes.urgent_flying if self.keeper.urgent else self.changes.flying)
+        return not (self.changes.urgent_flying if self.keeper.waiting.urgent else self.changes.flying)
 
     def restless(self) -> bool:
         """Whether something is due in a moment that nobody will announce."""
         return bool(self._wanted) and self.ready()
 
-    def finish_walk(self) -> None:
+    def finish_walk(self, now: float) -> None:
         """Note that everything the last scan found is written."""
         if self.settled() and not self.keeper.trouble:
-            self.keeper.walked()
+            self.keeper.walked(self._mounted, now)
 
     def settled(self) -> bool:
         """Whether everything known to have changed is written."""

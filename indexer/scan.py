@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ class Scan:
     """What is on disk against `known`, which nobody changes meanwhile. `rules` are those it was made with."""
 
     def __init__(
-        self, root: Path, known: Mapping[str, FileRow], caps: Caps, wake: Callable[[], None]
+        self, root: Path, known: Mapping[str, FileRow], caps: Caps, wake: Callable[[], None], mounted: bool
     ) -> None:
         self.finished = False
         self.rules: Rules | None = None
@@ -25,6 +26,8 @@ class Scan:
         """Every path that was listed."""
         self.left_out = ""
         """What could not be listed, in words; empty when everything was."""
+        self.mounted = mounted
+        """Whether the root is a mount point now; given: whether it was one."""
         self._root, self._known, self._caps, self._wake = root, known, caps, wake
         self._found: list[FileChange] = []
         self._error: Exception | None = None
@@ -34,7 +37,8 @@ class Scan:
         try:
             rules = rules_for(self._root, self._caps.depth, self._caps.ignore)
             listing = walk.scan(self._root, self._caps, rules)
-            self._found = walk.compare(self._root, listing, self._known)
+            self._found = walk.compare(self._root, listing, self._known, self.mounted)
+            self.mounted = os.path.ismount(self._root)
             self.rules = rules
             self.here = {f.path for f in listing.files} | {s.stat.path for s in listing.skipped}
             if listing.truncated:

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 
+from indexer import git
 from indexer.content import DEFAULTS, Caps
 from indexer.ignore import rules_for
 from indexer.records import FileChange
@@ -30,6 +31,8 @@ class Sieve:
         self.folders: set[str] = set()
         """Folders that held something that counts."""
         self._rules = rules_for(root, caps.depth, caps.ignore)
+        self._outside: tuple[str, ...] = ()
+        self._stamps: list[tuple[int, int, int] | None] = []
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -38,6 +41,9 @@ class Sieve:
 
     def refresh(self) -> bool:
         """Ask anew what counts. True when that is not what it was."""
+        self._outside = git.outside(self._root)
+        self._outside += tuple(os.path.join(mark, "config") for mark in self._rules.marks)
+        self._stamps = self._outside_stamps()
         self._rules = rules_for(self._root, self._caps.depth, self._caps.ignore)
         before = self._listed
         self._listed = set(self._rules.listing())
@@ -46,6 +52,21 @@ class Sieve:
         for path in self._listed:
             self._note_folders(path)
         return self._listed != before
+
+    def outside_changed(self) -> bool:
+        """Whether the user's own ignore file, or settings that may name one, changed since the last refresh.
+        Some stats."""
+        return self._outside_stamps() != self._stamps
+
+    def _outside_stamps(self) -> list[tuple[int, int, int] | None]:
+        stamps: list[tuple[int, int, int] | None] = []
+        for file in self._outside:
+            try:
+                found = os.stat(file)
+                stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+            except (OSError, ValueError):
+                stamps.append(None)
+        return stamps
 
     def changes(self, paths: Iterable[str]) -> list[FileChange]:
         """What really happened to `paths`, by stat. Folders stand for everything below them."""

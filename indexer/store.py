@@ -8,6 +8,7 @@ The database is disposable. Damage, a foreign or a newer file: it is put aside, 
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -44,10 +45,7 @@ class Store:
         """Why the last database was put aside, empty when it was not: everything is to be indexed again."""
         self.wal_blocked = False
         """A reader holds an old snapshot: the log cannot be emptied."""
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise IndexUnwritable(f"open: {error.strerror}") from error
+        self._stat: os.stat_result | None = None
         try:
             self._open()
         except IndexDamaged as error:
@@ -110,6 +108,34 @@ class Store:
             rows = [(f"note.{key}", value) for key, value in values.items()]
             self._db.executemany("insert or replace into meta values (?, ?)", rows)
 
+    def notes(self) -> dict[str, str | int]:
+        """What `note` kept."""
+        with self._guarded("notes"):
+            rows = self._db.execute("select substr(key, 6), value from meta where key glob 'note.*'")
+            return dict(rows.fetchall())
+
+    def look(self) -> None:
+        """Costs two stats and a short read. Raises IndexDamaged when a reader met damage, or when somebody
+        removed, replaced, cut or overwrote the file."""
+        with self._guarded("look"):
+            self._verify()
+
+    def _verify(self) -> None:
+        """Between our own writes the file is as long as its header says: a checkpoint never leaves less."""
+        found = self._stat_now()
+        if found is None or self._stat is None or not os.path.samestat(found, self._stat):
+            raise IndexDamaged("the database was removed or replaced")
+        whole = quarantine.promised(self.path) if found.st_size else 0
+        if found.st_size < max(whole, self._stat.st_size) or (found.st_size and not whole):
+            raise IndexDamaged("the database was cut or overwritten")
+        self._stat = found
+
+    def _stat_now(self) -> os.stat_result | None:
+        try:
+            return self.path.stat()
+        except OSError:
+            return None
+
     def maintain(self) -> None:
         """While idle: settle what is stale, empty the log, refresh the planner's statistics."""
         while self.settle():
@@ -138,13 +164,19 @@ class Store:
 
     def close(self) -> None:
         """Empty the log and seal the file as cleanly closed. Never raises; twice is fine."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, IndexDamaged, OSError):
             self._truncate()
         with suppress(sqlite3.Error):
             self._db.close()
-        quarantine.seal(self.path)
+        found = self._stat_now()
+        if found is not None and self._stat is not None and os.path.samestat(found, self._stat):
+            quarantine.seal(self.path)
 
     def _open(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise IndexUnwritable(f"open: {error.strerror}") from error
         suspicion = quarantine.suspicion(self.path)
         if suspicion.certain:
             raise IndexDamaged(suspicion.reason)
@@ -155,6 +187,10 @@ class Store:
                 raise IndexDamaged(f"{suspicion.reason}, and quick_check found damage")
             with schema.translated("open"):
                 self._rows = Rows(self._db)
+            self._stat = self.path.stat()
+        except OSError as error:
+            self._db.close()
+            raise IndexUnwritable(f"open: {error.strerror}") from error
         except BaseException:
             self._db.close()
             raise
@@ -178,7 +214,10 @@ class Store:
             with schema.translated(doing):
                 yield
         except IndexDamaged as error:
-            self._replace(str(error))
+            try:
+                self._replace(str(error))
+            except IndexUnwritable as another:
+                raise IndexDamaged(f"{error}; {another}") from another
             raise
 
     @contextmanager
@@ -210,6 +249,7 @@ class Store:
         """Empty the log. False, and said once, when a reader is in the way."""
         if not self.wal_bytes():
             return True
+        self._verify()  # before the file grows
         self._db.execute(f"pragma busy_timeout = {_CHECKPOINT_WAIT_MS}")
         try:
             busy = bool(self._db.execute("pragma wal_checkpoint(truncate)").fetchone()[0])
@@ -218,6 +258,7 @@ class Store:
         if busy and not self.wal_blocked:
             log.warning("index %s: a reader holds an old snapshot, the log cannot be emptied", self.path.name)
         self.wal_blocked = busy
+        self._verify()
         return not busy
 
 

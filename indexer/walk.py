@@ -26,6 +26,9 @@ from indexer.specs import Rules, is_folder
 RECENT_NS = 2_000_000_000
 """A file changed this recently may have changed again without a new time stamp; its content decides."""
 
+_EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
+"""What a database holds: the years 1678 to 2262. File systems know more."""
+
 _FLAGS = os.O_RDONLY
 for _flag in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
     _FLAGS |= getattr(os, _flag, 0)
@@ -109,13 +112,17 @@ def reconcile(root: Path | str, known: Mapping[str, FileRow], caps: Caps = DEFAU
     return compare(root, scan(root, caps), known)
 
 
-def compare(root: Path | str, listing: Listing, known: Mapping[str, FileRow]) -> list[FileChange]:
+def compare(
+    root: Path | str, listing: Listing, known: Mapping[str, FileRow], mounted: bool = True
+) -> list[FileChange]:
     """Like reconcile, for a listing that is at hand.
 
     A touched file is among the changes; its digest tells that nothing has to be parsed. Raises
-    RootUnavailable when there is nothing at all below a root that had files: an empty mount point.
+    RootUnavailable when there is nothing at all below a root that had files, and was `mounted` on when it
+    did, but is not now: an empty mount point.
     """
-    if known and not listing.files and not listing.skipped and not os.listdir(root):
+    gone = mounted and not os.path.ismount(root)
+    if known and gone and not listing.files and not listing.skipped and not os.listdir(root):
         raise RootUnavailable("the root is empty; its file system may not be mounted")
     now = time.time_ns()
     here: set[str] = set()
@@ -200,7 +207,7 @@ def _row(path: str, found: os.stat_result) -> FileStat:
     return FileStat(
         path=path,
         size=found.st_size,
-        mtime_ns=found.st_mtime_ns,
+        mtime_ns=max(_EARLIEST, min(_LATEST, found.st_mtime_ns)),
         inode=found.st_ino,
         executable=bool(found.st_mode & 0o111),
     )

@@ -43,9 +43,10 @@ MOST_S = 0.15
 ABSENT_S = 0.1
 """How often a root that is not there is looked for."""
 SAFETY_S = 600.0
-"""How often everything is looked at although notices arrive: the user's own ignore file is not watched."""
+"""How often everything is looked at although notices arrive."""
 ROOT_S = 2.0
-"""How often the root itself is looked at: what is mounted over it sends no notice."""
+"""How often the root itself is looked at, for what is mounted over it sends no notice, and the user's own
+ignore file."""
 SPACING_S = 0.25
 """Least time between two looks at everything; ten times as long as the last one took, if that is more."""
 MARKS = frozenset(("HEAD", "index", "exclude"))
@@ -180,7 +181,8 @@ class Watcher:
             if notices.folders:
                 self._cover(notices.folders)
         rules = any(p.rpartition("/")[2] in IGNORE_FILES for p in notices.paths)
-        self._wide |= notices.flooded or rules or bool(notices.marks & {".git", "exclude"})
+        elsewhere = self._sieve is not None and self._sieve.outside_changed()
+        self._wide |= notices.flooded or rules or elsewhere or bool(notices.marks & {".git", "exclude"})
         due = time.monotonic() >= self._periodic
         tracked = notices.marks == {"index"} and self._sieve is not None and self._sieve.refresh()
         self._wanted |= self._wide or due or tracked or bool(notices.marks - {"index"})

@@ -80,7 +80,7 @@ class Worker:
         for root in self._roots.values():
             if root.keeper.due(now, root.quiet()):
                 root.keeper.write(now)
-            root.finish_walk()
+            root.finish_walk(now)
         pause = self._feed()
         if not self._throttle.wait_s():
             pause = min(pause, self._settle(now))
@@ -196,7 +196,8 @@ class Worker:
             self._asked, self._said = False, plain
             self._send(report.with_costs(plain, self._pool))
             for root, state in zip(self._roots.values(), states, strict=True):
-                statefile.save(Path(root.spec.folder), state)
+                if not root.keeper.holding.foreign:
+                    statefile.save(Path(root.spec.folder), state)
 
     def _close(self) -> None:
         if self._pool is not None:

@@ -13,7 +13,8 @@ import msgspec
 
 from daemon import instance, roots
 from daemon.cli import common, indexshow, indexwait
-from daemon.errors import BadRequest, SettingsError
+from daemon.doors import client
+from daemon.errors import BadRequest, ForetypeError, SettingsError
 from daemon.settings import Settings
 from indexer import statefile
 from indexer.errors import IndexDamaged, IndexUnwritable
@@ -110,7 +111,17 @@ def _status(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 def _state(root: Path) -> RootState:
-    return statefile.load(roots.folder(root)) or RootState(path=str(root), phase="starting")
+    """As the running daemon has it, which also knows what cannot be written; else as it was written last."""
+    stored = statefile.load(roots.folder(root)) or RootState(path=str(root), phase="starting")
+    try:
+        index = client.request("GET", "/v1/status").get("index", {})
+    except ForetypeError:
+        return stored
+    if index.get("pid") is None and index.get("last_failure"):
+        why = f"the indexer ended ({index['last_failure']}); it is started again"
+        return msgspec.structs.replace(stored, phase="degraded", detail=why, degraded=(why, *stored.degraded))
+    told = (found for found in index.get("roots", ()) if found["path"] == str(root))
+    return next((msgspec.convert(found, RootState) for found in told), stored)
 
 
 def _files(arguments: argparse.Namespace, settings: Settings) -> int:

@@ -51,6 +51,8 @@ def state(state: RootState) -> Iterator[str]:
         f"disk       database {size(state.database_bytes)}, log {size(state.wal_bytes)}, "
         f"n-grams {size(state.ngram_bytes)}"
     )
+    if state.rebuilt:
+        yield f"rebuilt    {state.rebuilt}"
     for reason in state.degraded:
         yield f"degraded   {reason}"
 

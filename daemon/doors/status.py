@@ -180,7 +180,10 @@ def _children(facts: Facts) -> list[_Body]:
 def _degradations(facts: Facts) -> list[str]:
     found = list(facts.notes)
     profile, asked = facts.profile, facts.settings.engine
-    for root in facts.index.get("roots", ()):
+    index = facts.index
+    if index.get("on") and index.get("pid") is None and index.get("last_failure"):
+        found.append(f"the indexer ended ({index['last_failure']}); it is started again")
+    for root in index.get("roots", ()):
         found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
     found += [f"{project['file']} is not used: {project['reason']}" for project in facts.projects]
     if facts.ledger["why"] and facts.settings.ledger.on:

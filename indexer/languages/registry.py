@@ -39,7 +39,7 @@ class Symbols(Table, frozen=True):
     doc: Literal["comment", "string"] = "comment"
     """Documentation is the comment block above, or only a string captured as @doc."""
     ends_before_comments: bool = False
-    """Comments at the end of a definition do not belong to it (blocks by indentation)."""
+    """Comments and blanks at the end of a definition do not belong to it (blocks by indentation)."""
 
 
 class Exports(Table, frozen=True):
@@ -52,6 +52,8 @@ class Exports(Table, frozen=True):
     """Of the words before the name."""
     private_words: tuple[str, ...] = ()
     """One of these before the name makes it private under every rule."""
+    unheard: tuple[str, ...] = ()
+    """Modifiers that say nothing about visibility although they hold such a word (Swift's `private(set)`)."""
     private_prefix: str = ""
     """Names beginning with it are private under every rule (JavaScript's `#`)."""
     members: Literal["follow", "own"] = "own"

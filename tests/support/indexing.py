@@ -22,15 +22,29 @@ class Indexer:
     """`python -I -m indexer` for one root. Ended on leaving; `kill` ends it as a power cut would."""
 
     def __init__(
-        self, root: Path, folder: Path, *, once: bool = False, generation: int = 0, **plan: Any
+        self,
+        root: Path,
+        folder: Path,
+        *,
+        once: bool = False,
+        generation: int = 0,
+        before: str = "",
+        **plan: Any,
     ) -> None:
+        """`before`: Python that the process runs first."""
         self.folder = folder
         self.states: list[State] = []
         self._heard = threading.Condition()
         spec = RootSpec(path=str(root), folder=str(folder), generation=generation)
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "indexer"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        command = [sys.executable, "-I", "-m", "indexer"]
+        if before:
+            command = [
+                sys.executable,
+                "-I",
+                "-c",
+                f"import os\n{before}\nos.execv({command[0]!r}, {command})",
+            ]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.send(Begin(roots=(spec,), plan=Plan(**plan), once=once))
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()

@@ -76,11 +76,16 @@ def made(
     )
 
 
-def noise(path: str, seed: int, size: int) -> IndexedFile:
-    """A file of words that do not compress."""
+def noise_text(seed: int, size: int) -> str:
+    """About `size` bytes of words that do not compress, 200 a line."""
     source = random.Random(seed)
     words = [f"w{source.getrandbits(48):x}" for _ in range(size // 14)]
-    texts = [" ".join(words[i : i + 200]) for i in range(0, len(words), 200)]
+    return "\n".join(" ".join(words[i : i + 200]) for i in range(0, len(words), 200))
+
+
+def noise(path: str, seed: int, size: int) -> IndexedFile:
+    """A file of words that do not compress."""
+    texts = noise_text(seed, size).splitlines()
     chunks = tuple(Chunk(start_line=i, end_line=i + 1, text=text) for i, text in enumerate(texts))
     row = FileRow(path=path, size=size, mtime_ns=seed, digest=bytes(16), language="text", lines=len(texts))
     return IndexedFile(row=row, chunks=chunks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from support import rows, writing
+from support.harm import empty, foreign, garbage, newer, overwrite, truncate
 
-from indexer import quarantine, schema
+from indexer import quarantine
 from indexer.errors import IndexDamaged
 from indexer.read import Reader
 from indexer.store import Store
@@ -67,39 +67,6 @@ def build(path: Path) -> None:
             names = [f"f{i}_{j}" for j in range(20)]
             store.apply([rows.made(f"d{i}.py", defines=names, uses=[f"f{i - 1}_{j}" for j in range(20)])])
     assert path.stat().st_size > 20 * 4096
-
-
-def overwrite(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.seek(path.stat().st_size // 2 // 4096 * 4096)
-        file.write(random.Random(5).randbytes(4096))
-
-
-def truncate(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.truncate(path.stat().st_size // 2)
-
-
-def garbage(path: Path) -> None:
-    path.write_bytes(random.Random(6).randbytes(50_000))
-
-
-def empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
-def foreign(path: Path) -> None:
-    path.unlink()
-    db = sqlite3.connect(path)
-    db.execute("create table file(id, path)")
-    db.commit()
-    db.close()
-
-
-def newer(path: Path) -> None:
-    db = sqlite3.connect(path)
-    db.execute(f"pragma user_version = {schema.VERSION + 1}")
-    db.close()
 
 
 @pytest.mark.parametrize("harm", [overwrite, truncate, garbage, empty, foreign, newer])

@@ -13,7 +13,7 @@ from daemon.projectfile import NAME
 from daemon.projects import Projects
 from daemon.settings import Index, Settings
 from indexer.errors import IndexDamaged, IndexUnwritable
-from indexer.keeping import DATABASE
+from indexer.frames import DATABASE
 from indexer.read import Reader
 
 

@@ -204,6 +204,29 @@ def test_edited_rules_change_what_counts(root: Path, kind: Kind) -> None:
 
 
 @both
+def test_the_users_own_ignore_file_and_settings(
+    root: Path, kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home/xdg"))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    (tmp_path / "home/xdg/git").mkdir(parents=True)
+    with watching(root, kind) as (mirror, _):
+        assert "d1/e/f1.py" in mirror.known
+        (tmp_path / "home/xdg/git/ignore").write_text("new*\n", encoding="utf-8")
+        repos.fill(root, "newer.py", "other.py")
+        mirror.until(lambda: "other.py" in mirror.known and "newer.py" not in mirror.known)
+        (tmp_path / "home/mine").write_text("other*\n", encoding="utf-8")
+        (tmp_path / "home/.gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n", encoding="utf-8")
+        mirror.until(lambda: "newer.py" in mirror.known and "other.py" not in mirror.known)
+        (tmp_path / "home/mine").unlink()
+        mirror.until(lambda: "other.py" in mirror.known)
+        repos.git(root, "config", "core.excludesFile", str(tmp_path / "own"))
+        (tmp_path / "own").write_text("*.py\n", encoding="utf-8")
+        mirror.until(lambda: "newer.py" not in mirror.known)
+
+
+@both
 def test_branches_switched_back_and_forth(root: Path, kind: Kind) -> None:
     repos.git(root, "checkout", "-q", "-b", "other")
     for n in range(200):

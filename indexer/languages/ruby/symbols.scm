@@ -9,6 +9,9 @@
 (singleton_class) @container
 (alias name: (identifier) @name) @definition.method
 (call method: (identifier) (argument_list [(method) (singleton_method)])) @wrap
+((call method: (identifier) @_access arguments: (argument_list (call method: (identifier) @_attr))) @wrap
+  (#any-of? @_access "private" "protected" "public")
+  (#any-of? @_attr "attr_reader" "attr_accessor" "attr_writer"))
 
 (class "end" @body)
 (module "end" @body)
@@ -23,7 +26,8 @@
 ((method name: (identifier) @_initialize body: (body_statement
   (assignment left: (instance_variable) @name right: (_) @value) @definition.field))
   (#eq? @_initialize "initialize"))
-((call method: (identifier) @_attr arguments: (argument_list (simple_symbol) @name)) @definition.property
+((call method: (identifier) @_attr 
+  arguments: (argument_list [(simple_symbol) @name (string (string_content) @name)])) @definition.property
   (#any-of? @_attr "attr_reader" "attr_accessor" "attr_writer"))
 
 ((body_statement (identifier) @access) (#any-of? @access "private" "protected" "public"))

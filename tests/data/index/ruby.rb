@@ -89,3 +89,8 @@ def main(argv)
 end
 
 main(ARGV) if $PROGRAM_NAME == __FILE__
+
+class Karte
+  attr_writer "farbe"
+  private attr_reader :wert
+end

@@ -99,3 +99,7 @@ func starte<T>(_ args: [T]) where T: StringProtocol {
     let store = Store<String, Int>(name: "lager")
     print(store.find("ä") as Any)
 }
+
+public struct Stand {
+    public fileprivate(set) var wert = 0
+}
