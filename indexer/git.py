@@ -131,7 +131,7 @@ def outside(folder: str) -> tuple[str, ...]:
     that name it. Some may not exist."""
     home = os.path.expanduser("~")
     own = os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
-    out = call(folder, "config", "--type=path", "--get", "core.excludesFile")
+    out = call(folder, "config", "--type=path", "--get", "core.excludesFile", allowed=(0, 1))
     ignore = os.path.join(folder, os.fsdecode(out).rstrip("\n")) if out else os.path.join(own, "ignore")
     named = os.environ.get("GIT_CONFIG_GLOBAL")
     settings = (named,) if named else (os.path.join(home, ".gitconfig"), os.path.join(own, "config"))

@@ -248,6 +248,7 @@ class Store:
     def _truncate(self) -> bool:
         """Empty the log. False, and said once, when a reader is in the way."""
         if not self.wal_bytes():
+            self.wal_blocked = False
             return True
         self._verify()  # before the file grows
         self._db.execute(f"pragma busy_timeout = {_CHECKPOINT_WAIT_MS}")
