@@ -1,7 +1,4 @@
-"""The writing side of one root: its folder, its lock, its store and n-grams, and what waits to be written.
-
-Errors of the disk never leave here: they become a reason, rows wait, and everything is tried again later.
-"""
+"""The writing side of one root. Disk errors never leave here: rows wait, and everything is tried again."""
 
 from __future__ import annotations
 
