@@ -28,6 +28,7 @@ _T = TypeVar("_T")
 _Question = tuple[Callable[[Ring], Any], "Future[Any]"]
 WAITING = 256
 """Rows that may wait for the thread."""
+_LINGER_S = 1.0
 _BATCH = 64
 _LOOK_S = 60.0
 """Most time between two purges; a computer that slept is not late for longer."""
@@ -138,13 +139,15 @@ class Ledger:
             self._ring.close()
 
     def _take(self, purged: float) -> list[Entry | _Question | None]:
-        """What waits, in order; nothing when it is time to purge again."""
+        """What waits, in order; nothing when it is time to purge again. Rows wait for others, so that writing
+        them stays out of the way of a person who types; a question ends the wait."""
         wait = None if self._look_s is None else max(0.0, purged + self._look_s - time.monotonic())
         taken = []
         with contextlib.suppress(queue.Empty):
             taken.append(self._queue.get(timeout=wait))
-            while len(taken) < _BATCH:
-                taken.append(self._queue.get_nowait())
+            until = time.monotonic() + _LINGER_S
+            while len(taken) < _BATCH and isinstance(taken[-1], Entry):
+                taken.append(self._queue.get(timeout=max(0.0, until - time.monotonic())))
         return taken
 
     def _opened(self) -> Ring | None:
