@@ -60,7 +60,8 @@ def suspicion(path: Path) -> Suspicion:
 
 
 def promised(path: Path) -> int:
-    """Bytes that the file's header says it has; 0 when it is no database. Raises OSError."""
+    """Bytes that the file's header says it has; 0 when it is no database. Raises OSError. Never while this
+    process has the database open: closing the file would drop SQLite's locks."""
     with path.open("rb") as file:
         head = file.read(_HEADER)
     if not head.startswith(b"SQLite format 3\0") or len(head) < _HEADER:

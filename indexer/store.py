@@ -115,19 +115,19 @@ class Store:
             return dict(rows.fetchall())
 
     def look(self) -> None:
-        """Costs two stats and a short read. Raises IndexDamaged when a reader met damage, or when somebody
-        removed, replaced, cut or overwrote the file."""
+        """Costs two stats. Raises IndexDamaged when a reader met damage, or when somebody removed, replaced
+        or cut the file."""
         with self._guarded("look"):
             self._verify()
 
     def _verify(self) -> None:
-        """Between our own writes the file is as long as its header says: a checkpoint never leaves less."""
+        """By stat alone: opening the file here, and closing it, would drop the locks that SQLite holds on it
+        for this process, and a reader that leaves would take itself for the last and remove the log."""
         found = self._stat_now()
         if found is None or self._stat is None or not os.path.samestat(found, self._stat):
             raise IndexDamaged("the database was removed or replaced")
-        whole = quarantine.promised(self.path) if found.st_size else 0
-        if found.st_size < max(whole, self._stat.st_size) or (found.st_size and not whole):
-            raise IndexDamaged("the database was cut or overwritten")
+        if found.st_size < max(self._least, self._stat.st_size):
+            raise IndexDamaged("the database was cut")
         self._stat = found
 
     def _stat_now(self) -> os.stat_result | None:
@@ -187,7 +187,8 @@ class Store:
                 raise IndexDamaged(f"{suspicion.reason}, and quick_check found damage")
             with schema.translated("open"):
                 self._rows = Rows(self._db)
-            self._stat = self.path.stat()
+            self._page = self._db.execute("pragma page_size").fetchone()[0]
+            self._stat, self._least = self.path.stat(), 0
         except OSError as error:
             self._db.close()
             raise IndexUnwritable(f"open: {error.strerror}") from error
@@ -259,6 +260,8 @@ class Store:
         if busy and not self.wal_blocked:
             log.warning("index %s: a reader holds an old snapshot, the log cannot be emptied", self.path.name)
         self.wal_blocked = busy
+        if not busy:  # all is in the file now, however short somebody cut it since
+            self._least = self._db.execute("pragma page_count").fetchone()[0] * self._page
         self._verify()
         return not busy
 
