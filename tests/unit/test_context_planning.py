@@ -195,3 +195,19 @@ async def test_a_client_without_a_path_gets_the_context_of_its_file(
         while not shown(await pipeline.complete(request)):
             await resting(pipeline)
     assert "class Order" in text(engine.jobs[-1])
+
+
+async def test_a_request_whose_context_takes_long_never_overtakes_a_newer_one(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root, context="now"))  # the index is open
+    reader = next(found.reader for found in pipeline.readers.all())
+    done = len(engine.jobs)
+    with reader.together():  # another thread's queries wait
+        older = asyncio.create_task(pipeline.complete(ask(root, context="now", id="older")))
+        await asyncio.sleep(0)
+        newer = asyncio.create_task(pipeline.complete(ask(root, " m", id="newer")))
+        await engine.until(lambda: len(engine.jobs) > done)
+        assert (await newer).stop != "superseded"
+    assert (await older).stop == "superseded"
+    assert not [job.id for job in engine.jobs if job.id.startswith("older")]
