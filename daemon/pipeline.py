@@ -121,7 +121,7 @@ class Pipeline:
         """With the path of the file that its text is found in, where the client sent none."""
         if request.path or not self._settings.context.stable:
             return request
-        found = self._recoverer.find(request.client, request.prefix, request.suffix)
+        found = self._recoverer.find(request.client, request.prefix, request.suffix, request.warm)
         self._metrics.count("path", "recovered" if found.path else "unknown")
         return msgspec.structs.replace(request, path=found.path or None, found=found.why)
 
