@@ -48,6 +48,7 @@ class Pipeline:
         self.readers = Readers(settings.index)
         self.mirror = Mirror(self.readers)
         self.mirror.noticed = self.noticed
+        self.mirror.left_out = lambda path: self._projects.of(path).off
         self._recoverer = Recoverer(self.mirror, self.readers)
         self._planning: tuple[str, Planner] | None = None
         self._jobs: dict[str, str] = {}

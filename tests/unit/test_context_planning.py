@@ -16,7 +16,7 @@ from daemon.engine.frames import Submit
 from daemon.nouns import Completion, CompletionRequest, Extra, Limits
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Context, Settings
+from daemon.settings import Complete, Context, Settings
 from indexer.vocabulary import save
 
 ORDERS = '''"""Orders and what they cost."""
@@ -211,3 +211,18 @@ async def test_a_request_whose_context_takes_long_never_overtakes_a_newer_one(
         assert (await newer).stop != "superseded"
     assert (await older).stop == "superseded"
     assert not [job.id for job in engine.jobs if job.id.startswith("older")]
+
+
+async def test_a_file_that_is_left_out_is_not_shown_from_its_buffer(
+    engine: ScriptedEngine, root: Path
+) -> None:
+    settings = msgspec.structs.replace(SETTINGS, complete=Complete(ignore=("drafts/",)))
+    pipeline = Pipeline(engine, settings, Metrics())
+    path = str(root / "drafts" / "orders.py")
+    pipeline.mirror.open("c", path, ORDERS)
+    pipeline.mirror.change("c", path, ORDERS.replace("load_orders", "load_drafts"))
+    pipeline.mirror.accepted("c", path, "load_drafts(path)")
+    await resting(pipeline)
+    assert pipeline.mirror.documents() == ()
+    assert pipeline.mirror.recent() == ()
+    await pipeline.close()
