@@ -189,7 +189,11 @@ class Pipeline:
 
     def _rest(self, planner: Planner, planned: Planned) -> None:
         """Nobody waits any more: make the next answer here better."""
-        if self._settings.context.idle and not planned.request.warm and not self._jobs:
+        if not self._settings.context.idle or self._jobs:
+            return
+        if planned.request.warm:
+            self._idle.again()
+        else:
             self._idle.after(planner, planned)
 
     def noticed(self, client: str, path: str) -> None:
