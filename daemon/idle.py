@@ -27,6 +27,7 @@ class Idle:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
         self._choosing: asyncio.Future[Any] | None = None
+        self._unfinished: tuple[Planner, Planned, bool] | None = None
         self._numbers = itertools.count(1)
 
     @property
@@ -38,7 +39,13 @@ class Idle:
         """Make the next answer here better: once nothing was asked for a while, or at once where a document
         was `opened` and nothing of the plan is evaluated yet."""
         self.stop()
+        self._unfinished = planner, planned, opened
         self._task = asyncio.create_task(self._improve(planner, planned, opened), name="idle work")
+
+    def again(self) -> None:
+        """Go on with what was stopped, after a request that changed nothing."""
+        if self._unfinished is not None:
+            self.after(*self._unfinished)
 
     def stop(self) -> None:
         """A request is here: the engine is its own."""
@@ -55,11 +62,14 @@ class Idle:
     async def _improve(self, planner: Planner, planned: Planned, opened: bool) -> None:
         if not opened:
             await asyncio.sleep(_QUIET_S)
+        if self._choosing is not None:  # of work that was stopped: its thread goes on, and one is enough
+            await asyncio.wait([self._choosing])
         self._choosing = asyncio.ensure_future(asyncio.to_thread(planner.following, planned))
         following = await asyncio.shield(self._choosing)
         better = planner.better(planned, following) or (planner.same(planned) if opened else None)
         if better is not None and await self._evaluated(better):
             planner.adopt(better)
+        self._unfinished = None
 
     async def _evaluated(self, better: Better) -> bool:
         job = Submit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -45,10 +45,11 @@ class Pipeline:
         self._settings = settings
         self._metrics = metrics
         self._projects = projects or Projects(settings)
-        self._readers = Readers(settings.index)
-        self.mirror = Mirror(self._readers)
+        self.readers = Readers(settings.index)
+        self.mirror = Mirror(self.readers)
         self.mirror.noticed = self.noticed
-        self._recoverer = Recoverer(self.mirror, self._readers)
+        self.mirror.left_out = lambda path: self._projects.of(path).off
+        self._recoverer = Recoverer(self.mirror, self.readers)
         self._planning: tuple[str, Planner] | None = None
         self._jobs: dict[str, str] = {}
         self._numbers = itertools.count(1)
@@ -73,15 +74,15 @@ class Pipeline:
         planner = self._planner()
         self.working()
         self._idle.stop()
-        planned = await self._planned(planner, narrowing.apply(request))
-        request, prompt = planned.request, planned.prompt
-        job = self._job(request, prompt)
-        self._supersede(request.client, job.id)
-        self._metrics.count("anchor", prompt.reason.split(",")[0])
-        for kind in prompt.redacted:
-            self._metrics.count("redacted", kind)
-        emitter = Emitter(request, request.replaces)
-        generation = await self._generated(planned, job, emitter, on_text)
+        with self._turn(request) as job_id:
+            planned = await self._planned(planner, narrowing.apply(request))
+            request, prompt = planned.request, planned.prompt
+            job = self._job(job_id, request, prompt)
+            self._metrics.count("anchor", prompt.reason.split(",")[0])
+            for kind in prompt.redacted:
+                self._metrics.count("redacted", kind)
+            emitter = Emitter(request, request.replaces)
+            generation = await self._generated(planned, job, emitter, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = msgspec.structs.replace(
             emitter.finish(generation, prompt.segments, prompt.reason),
@@ -100,6 +101,8 @@ class Pipeline:
         self, planned: Planned, job: Submit, emitter: Emitter, on_text: OnText | None
     ) -> Generation:
         """What the engine makes of the job; its text goes on as it comes."""
+        if self._jobs.get(planned.request.client) != job.id:  # something newer was asked during the planning
+            return Generation(text="", stop="superseded")
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:
             async with contextlib.aclosing(self._engine.stream(job)) as events:
@@ -113,17 +116,13 @@ class Pipeline:
             prompt = planned.prompt
             self.record(planned, job, cut, emitter.finish(cut, prompt.segments, prompt.reason))
             raise
-        finally:
-            self.working()
-            if self._jobs.get(planned.request.client) == job.id:
-                del self._jobs[planned.request.client]
         return generation
 
     def _named(self, request: CompletionRequest) -> CompletionRequest:
         """With the path of the file that its text is found in, where the client sent none."""
         if request.path or not self._settings.context.stable:
             return request
-        found = self._recoverer.find(request.client, request.prefix, request.suffix)
+        found = self._recoverer.find(request.client, request.prefix, request.suffix, request.warm)
         self._metrics.count("path", "recovered" if found.path else "unknown")
         return msgspec.structs.replace(request, path=found.path or None, found=found.why)
 
@@ -137,10 +136,10 @@ class Pipeline:
                 planned = planner.plan(request)
         return planned
 
-    def _job(self, request: CompletionRequest, prompt: Prompt) -> Submit:
+    def _job(self, job_id: str, request: CompletionRequest, prompt: Prompt) -> Submit:
         above = request.prefix[: len(request.prefix) - len(prompt.line)]
         return Submit(
-            id=f"{request.id}.{next(self._numbers)}",
+            id=job_id,
             tokens=prompt.tokens,
             must=prompt.must,
             line=prompt.line,
@@ -154,11 +153,19 @@ class Pipeline:
             margins=request.margins,
         )
 
-    def _supersede(self, client: str, job_id: str) -> None:
-        """The newest request of a client wins."""
+    @contextlib.contextmanager
+    def _turn(self, request: CompletionRequest) -> Iterator[str]:
+        """The id of a request's job. The newest request of a client wins, from before it is planned."""
+        client, job_id = request.client, f"{request.id}.{next(self._numbers)}"
         if (older := self._jobs.get(client)) is not None:
             self._engine.supersede(older)
         self._jobs[client] = job_id
+        try:
+            yield job_id
+        finally:
+            self.working()
+            if self._jobs.get(client) == job_id:
+                del self._jobs[client]
 
     async def prepare(self) -> None:
         """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
@@ -177,12 +184,16 @@ class Pipeline:
             self.note = "" if profile.model.fim.usable else "plain prefix: the model has no FIM tokens"
             tokenizer = _tokenizer(Path(path), note, Path(profile.model.path))
             layout = Layout(tokenizer, profile, self._settings.context)
-            self._planning = (path, Planner(layout, self.mirror, self._readers, self._settings.context))
+            self._planning = (path, Planner(layout, self.mirror, self.readers, self._settings.context))
         return self._planning[1]
 
     def _rest(self, planner: Planner, planned: Planned) -> None:
         """Nobody waits any more: make the next answer here better."""
-        if self._settings.context.idle and not planned.request.warm and not self._jobs:
+        if not self._settings.context.idle or self._jobs:
+            return
+        if planned.request.warm:
+            self._idle.again()
+        else:
             self._idle.after(planner, planned)
 
     def noticed(self, client: str, path: str) -> None:
@@ -200,7 +211,7 @@ class Pipeline:
         await self._idle.close()
         self._recoverer.shut()
         self.mirror.shut()
-        self._readers.close()
+        self.readers.close()
 
     @property
     def resting(self) -> bool:

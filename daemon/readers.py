@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,52 +28,55 @@ class Readers:
         self._settings = settings
         self._stamp: tuple[int, int] | None = (0, 0)
         self._open: dict[Path, Reader] = {}
+        """Replaced, never changed: other threads may be going through it."""
+        self._lock = threading.Lock()
 
     def all(self) -> tuple[Found, ...]:
         """Every root's index; `path` is empty."""
-        self._refresh()
-        return tuple(Found(reader, root, "") for root, reader in self._open.items())
+        return tuple(Found(reader, root, "") for root, reader in self._now().items())
 
     def find(self, path: str) -> Found | None:
         """The index whose root holds `path`: an absolute path by the innermost root, a relative one by the
         only root that has it on disk. None when no root does, or when more than one does."""
-        self._refresh()
+        now = self._now()
         given = Path(path)
         if given.is_absolute():
             real = roots.normal(given)
-            holding = [root for root in self._open if real.is_relative_to(root)]
+            holding = [root for root in now if real.is_relative_to(root)]
             if not holding:
                 return None
             root = max(holding, key=lambda r: len(r.parts))
-            return Found(self._open[root], root, real.relative_to(root).as_posix())
+            return Found(now[root], root, real.relative_to(root).as_posix())
         if ".." in given.parts or not path:
             return None
-        having = [root for root in self._open if (root / given).is_file()]
-        return Found(self._open[having[0]], having[0], given.as_posix()) if len(having) == 1 else None
+        having = [root for root in now if (root / given).is_file()]
+        return Found(now[having[0]], having[0], given.as_posix()) if len(having) == 1 else None
 
     def close(self) -> None:
         """Let all databases go."""
-        for reader in self._open.values():
+        with self._lock:
+            gone, self._open, self._stamp = self._open, {}, (0, 0)
+        for reader in gone.values():
             reader.close()
-        self._open.clear()
-        self._stamp = (0, 0)
 
-    def _refresh(self) -> None:
-        """Take in a changed list of roots: one stat when nothing changed."""
-        if (stamp := _stamp()) == self._stamp:
-            return
-        self._stamp = stamp
-        if not self._settings.on:
-            return
-        try:
-            specs = roots.specs(self._settings)
-        except SettingsError:
-            return  # status tells; the roots known so far stay
-        known = {Path(spec.path): Path(spec.folder) for spec in specs}
-        for root in [root for root in self._open if root not in known]:
-            self._open.pop(root).close()
-        for root, folder in known.items():
-            self._open.setdefault(root, Reader(folder / DATABASE))
+    def _now(self) -> dict[Path, Reader]:
+        """Root → index, with a changed list of roots taken in: one stat when nothing changed."""
+        with self._lock:
+            if (stamp := _stamp()) == self._stamp:
+                return self._open
+            before, self._stamp = self._open, stamp
+            if not self._settings.on:
+                return before
+            try:
+                specs = roots.specs(self._settings)
+            except SettingsError:
+                return before  # status tells; the roots known so far stay
+            known = {Path(spec.path): Path(spec.folder) for spec in specs}
+            now = {root: before.get(root) or Reader(folder / DATABASE) for root, folder in known.items()}
+            self._open = now
+        for root in before.keys() - now.keys():
+            before[root].close()
+        return now
 
 
 def _stamp() -> tuple[int, int] | None:

@@ -9,6 +9,7 @@ from itertools import takewhile
 import msgspec
 
 from daemon.context.planner import Planned
+from daemon.documents.mirror import DENIED
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import BadRequest, EngineFailed, Loading, NotSupported
@@ -85,7 +86,7 @@ def entry(
         trims=completion.trims,
         sampling=job.sampling,
         warm=job.warm,
-        content=_content(job, generation, completion),
+        content=None if planned.document.why == DENIED else _content(job, generation, completion),
     )
 
 

@@ -18,8 +18,11 @@ _KEEP = 32
 """Files whose epochs are remembered."""
 _STALE = 0.4
 """Share of an epoch's tokens that no longer matter from which on it is given up."""
-_NEAR = 30
+NEAR = 30
 """Lines by which a piece of the file itself may have moved since it was chosen."""
+
+_TELLING = 3
+"""Lines in a row by which a piece is recognised."""
 
 Count = Callable[[str], int]
 Key = tuple[str, str]
@@ -34,16 +37,17 @@ class Epochs:
         self._files: OrderedDict[Key, Stable] = OrderedDict()
         self._last = 0
 
-    def current(self, around: Surroundings) -> Stable:
+    def current(self, around: Surroundings, near: Sequence[str] = ()) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
-        A piece of the file itself that would now show the text being written ends it there.
+        A piece of the file itself that would now show the text being written ends it there. `near`: the lines
+        around the cursor, stripped, where line numbers do not tell.
         """
         stable = self._files.get(_key(around))
         if stable is None:
             return Stable(path=around.path, scope=around.scope, reason="nothing chosen yet")
         for place, piece in enumerate(stable.pieces):
-            if piece.path == around.path and _holds(piece, around):
+            if piece.path == around.path and _holds(piece, around, near):
                 cut = f"{stable.reason}; cut before {piece.source}, which is being written"
                 return msgspec.structs.replace(stable, pieces=stable.pieces[:place], reason=cut)
         return stable
@@ -54,15 +58,17 @@ class Epochs:
         pieces: Sequence[Piece],
         lost: Sequence[Lost],
         room: int,
+        *,
         changed: Collection[str] = (),
+        near: Sequence[str] = (),
     ) -> Stable | None:
         """What should follow the current epoch, given what would be chosen now, in `room` tokens.
 
         `changed` are paths whose text is another since the epoch was chosen: what an epoch shows of them must
         be what they hold now. None when the current epoch is good enough. Used once it is adopted.
         """
-        shown = self.current(around)
-        wanted = [p for p in pieces if not (p.path == around.path and _holds(p, around))]
+        shown = self.current(around, near)
+        wanted = [p for p in pieces if not (p.path == around.path and _holds(p, around, near))]
         if not shown.pieces:
             return self._new(around, wanted, lost, "first epoch") if wanted else None
         kept = [piece for piece in shown.pieces if piece in wanted]
@@ -115,12 +121,15 @@ def _key(around: Surroundings) -> Key:
     return around.root, around.path
 
 
-def _holds(piece: Piece, around: Surroundings) -> bool:
+def _holds(piece: Piece, around: Surroundings, near: Sequence[str]) -> bool:
     """Whether a piece of the cursor's file shows the definition that the cursor is in, or lines near it."""
     if piece.kind in ("outline", "enclosing"):
         return False
     named = bool(piece.name) and any(scope.name == piece.name.split(".")[-1] for scope in around.chain)
-    return named or piece.start_line - _NEAR <= around.line < piece.end_line + _NEAR
+    if near:
+        rows = [bare for row in piece.text.split("\n") if (bare := row.strip())][:_TELLING]
+        return named or any(near[at : at + len(rows)] == rows for at in range(len(near) - len(rows) + 1))
+    return named or piece.start_line - NEAR <= around.line < piece.end_line + NEAR
 
 
 def _older(piece: Piece, wanted: Sequence[Piece]) -> bool:

@@ -11,12 +11,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from itertools import groupby
+from pathlib import PurePath
 
 from daemon.nouns import Extra, ModelFacts, Segment
 from daemon.surroundings import Piece, Stable
 from indexer.tokens import count, to_bytes
 
 _REPO = "project"
+_LONGEST = 16
+"""Characters of a token, more than any text of some length has on average: what is longer than so many for
+each token of room is not even counted."""
 Part = tuple[Segment, bytes]
 
 
@@ -38,13 +42,13 @@ class Head:
             parts += [mark(fim.rep), self._part(Segment(kind="repo", source="", tokens=0), _REPO + "\n")]
         parts += [*self._stable(stable), *self._extras(extras)]
         own = Segment(kind="path", source="", tokens=0)
-        return [*parts, mark(fim.sep), self._part(own, f"{path or 'file'}\n")]
+        return [*parts, mark(fim.sep), self._part(own, f"{plain(path) or 'file'}\n")]
 
     def _stable(self, stable: Stable) -> Iterator[Part]:
         """Pieces of the same file that follow each other stand under one path."""
         for path, pieces in groupby(stable.pieces, key=lambda piece: piece.path):
             yield mark(self._model.fim.sep)
-            yield self._part(Segment(kind="path", source=path, tokens=0), f"{path}\n")
+            yield self._part(Segment(kind="path", source=path, tokens=0), f"{plain(path)}\n")
             for piece in pieces:
                 yield self._piece(piece)
 
@@ -54,10 +58,9 @@ class Head:
 
     def _extras(self, extras: tuple[Extra, ...]) -> Iterator[Part]:
         for extra in extras:
-            text = f"{extra.filename}\n{extra.text}"
             segment = Segment(kind="extra", source=extra.filename, tokens=0, tier="P4")
             yield mark(self._model.fim.sep)
-            yield self._part(segment, text if text.endswith("\n") else text + "\n")
+            yield self._part(segment, _told(extra))
 
     def _part(self, segment: Segment, text: str) -> Part:
         return segment, self._encode(text)
@@ -77,8 +80,21 @@ def fitting(extras: tuple[Extra, ...], room: int, encode: Callable[[str], bytes]
     """The newest snippets that fit `room` tokens; the oldest go first, as clients order them oldest first."""
     kept: list[Extra] = []
     for extra in reversed(extras):
-        room -= count(encode(extra.text))
+        text = _told(extra)
+        if len(text) > room * _LONGEST:
+            break
+        room -= 1 + count(encode(text))
         if room < 0:
             break
         kept.append(extra)
     return tuple(reversed(kept))
+
+
+def plain(path: str) -> str:
+    """As the model may see it: an absolute path says where people keep their files, and no more of use."""
+    return path.replace("\\", "/").rpartition("/")[2] if PurePath(path).is_absolute() else path
+
+
+def _told(extra: Extra) -> str:
+    text = f"{plain(extra.filename)}\n{extra.text}"
+    return text if text.endswith("\n") else text + "\n"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Literal
 
 import msgspec
@@ -36,6 +35,12 @@ _TELLING = 32
 _LEARNING = 0.3
 _SUFFIX_SHARE = 0.16
 """Of what a jump may cost: the suffix is evaluated anew at every jump, the prefix where it is unknown."""
+_SCAFFOLD = 32
+_BESIDE = ("repo", "context", "extra", "path")
+"""What gives way when there is less room than text around the cursor needs."""
+_STEADY = 1.5
+"""What a client may send follows the rate only where it is another by this factor: a snippet that comes and
+goes with every measurement costs more than it tells."""
 NOTHING = Stable()
 
 
@@ -50,11 +55,14 @@ class Layout:
         self._anchors = Anchors()
         self._head = Head(self._encode, profile.model)
         self._rate = 1.0 / max(profile.prefill_ms(1000) / 1000, 1e-6) if profile.prefill else 0.0
+        self._steady = self._rate
 
     def learn(self, evaluated: int, milliseconds: float) -> None:
         """What a prompt really cost: a machine that was busy when it was measured is not slow for ever."""
         if evaluated >= _TELLING and milliseconds > 0:
             self._rate += (evaluated / milliseconds - self._rate) * _LEARNING
+            if not self._steady / _STEADY <= self._rate <= self._steady * _STEADY:
+                self._steady = self._rate
 
     def plan(self, request: CompletionRequest, stable: Stable = NOTHING) -> tuple[Prompt, Anchor]:
         """The prompt for a request behind its stable context, with the anchor it stands at.
@@ -63,12 +71,18 @@ class Layout:
         """
         window = self._window(request)
         fits = self._profile.context - request.limits.tokens - 16
-        for _ in range(12):
+        for _ in range(14):
             anchor, middle, reason = self._anchors.place(request.prefix, request.suffix, window)
             prompt = self._prompt(request, stable, anchor, middle, reason)
             if count(prompt.tokens) <= fits:
                 return prompt, anchor
-            window = _smaller(window)
+            if sum(s.tokens for s in prompt.segments if s.kind in _BESIDE) <= fits // 2:
+                window = _smaller(window)
+            elif stable.pieces:
+                stable = msgspec.structs.replace(stable, pieces=())
+            else:
+                extras = fitting(request.extras, fits // 3, self._encode)
+                request = msgspec.structs.replace(request, extras=extras)
         raise NotSupported(
             f"the prompt does not fit the context of {self._profile.context} tokens",
             "Raise engine.context or ask for fewer tokens",
@@ -84,22 +98,30 @@ class Layout:
         wide = self._anchors.widen(anchor, request.prefix, request.suffix, self._wide(request))
         if wide is None and following is None:
             return None
-        place = wide or anchor
-        middle = place.middle(request.prefix, request.suffix)
-        prompt = self._prompt(request, following or stable, place, middle or "", "re-anchored in idle time")
-        fits = count(prompt.tokens) <= self._profile.context // 2
-        return (prompt, place) if fits and middle is not None else None
+        for place in (wide, anchor if following is not None else None):
+            if place is None or (middle := place.middle(request.prefix, request.suffix)) is None:
+                continue
+            prompt = self._prompt(request, following or stable, place, middle, "re-anchored in idle time")
+            if count(prompt.tokens) <= self._profile.context // 2:
+                return prompt, place
+        return None
 
     @property
     def rate(self) -> float:
         """Prompt tokens that this machine evaluates in a millisecond; 0: not known."""
         return self._rate
 
-    def stable_room(self, share: int, request: CompletionRequest) -> int:
-        """Tokens of stable context worth having: `share` at most, no more than idle time can evaluate."""
+    def stable_room(self, share: int, request: CompletionRequest, prompt: Prompt) -> int:
+        """Tokens of stable context worth having: `share` at most, no more than idle time can evaluate, and
+        half of the cells with what else stands in `prompt`."""
         room = least(min(share, self._profile.context // 3), request.allowance.extras)
-        patient = not request.cache or request.context == "now" or not self._rate
-        return max(0, room if patient else min(room, int(self._settings.stable_ms * self._rate)))
+        if not request.cache or request.context == "now":
+            return max(0, room)
+        window = sum(s.tokens for s in prompt.segments if s.tier == "P0")
+        sent = sum(s.tokens for s in prompt.segments if s.kind == "extra")
+        window = max(window, self._settings.prefix_tokens + self._settings.suffix_tokens)
+        room = min(room, self._profile.context // 2 - window - sent - _SCAFFOLD)
+        return max(0, min(room, int(self._settings.stable_ms * self._rate)) if self._rate else room)
 
     def count(self, text: str) -> int:
         """Tokens of `text`. May be called from any thread."""
@@ -128,19 +150,19 @@ class Layout:
         wide = self._wide(request)
         if request.anchor_lines is not None or not request.cache or not self._rate:
             return wide
-        jump = min(wide.jump, int(self._affordable(1.0) * _CHARS))
-        suffix = min(wide.suffix, int(self._affordable(_SUFFIX_SHARE) * _CHARS))
+        jump = min(wide.jump, int(self._affordable(1.0, self._rate) * _CHARS))
+        suffix = min(wide.suffix, int(self._affordable(_SUFFIX_SHARE, self._rate) * _CHARS))
         return replace(wide, jump=jump, suffix=suffix)
 
-    def _affordable(self, times: float) -> int:
-        """Tokens this machine evaluates in `jump_ms` × `times`."""
-        return max(32, int(self._settings.jump_ms * times * self._rate))
+    def _affordable(self, times: float, rate: float) -> int:
+        """Tokens that are evaluated in `jump_ms` × `times` at a rate."""
+        return max(32, int(self._settings.jump_ms * times * rate))
 
     def _patience(self, request: CompletionRequest) -> int:
         """Tokens of a client's own snippets that may be evaluated for it at once."""
         room = min(least(self._settings.extra_tokens, request.allowance.extras), self._profile.context // 2)
         measured = not request.cache or request.context == "now"
-        return room if measured or not self._rate else min(room, self._affordable(_PATIENCE))
+        return room if measured or not self._rate else min(room, self._affordable(_PATIENCE, self._steady))
 
     def _prompt(
         self, request: CompletionRequest, stable: Stable, anchor: Anchor, middle: str, reason: str
@@ -156,7 +178,7 @@ class Layout:
             prefix = prefix[: len(prefix) - len(must)]
         snippets = tuple(extra for extra in request.extras if extra.kind == "snippet")
         extras, redacted = clean(fitting(snippets, self._patience(request), self._encode))
-        parts = self._head.parts(_plain(stable.path or request.path or ""), extras, stable)
+        parts = self._head.parts(stable.path or request.path or "", extras, stable)
         head = digest(b"".join(ids for _, ids in parts))
         if fim.usable:
             parts += [mark(fim.pre), self._part("prefix", prefix), mark(fim.suf)]
@@ -191,11 +213,6 @@ class Layout:
                 self._encoded.popitem(last=False)
         self._encoded.move_to_end(text)
         return known
-
-
-def _plain(path: str) -> str:
-    """As the model may see it: an absolute path says where people keep their files, and no more of use."""
-    return path.replace("\\", "/").rpartition("/")[2] if PurePath(path).is_absolute() else path
 
 
 def _smaller(window: Window) -> Window:

@@ -15,6 +15,8 @@ HALF_LIFE_S = 300.0
 _MOST = 24
 _LONGEST = 24
 """Lines of one event that are shown."""
+_MOST_SENT = 8_000
+"""Characters of what a client sends that are looked at."""
 _WORTH: dict[str, tuple[PieceKind, float]] = {
     "edited": ("recent", 0.7),
     "visited": ("recent", 0.4),
@@ -88,7 +90,7 @@ def pieces(
     for extra in extras:
         if extra.kind in _SENT and extra.text.strip() and not denied(extra.filename):
             kind, importance = _SENT[extra.kind]
-            text = dedent(extra.text)
+            text = dedent(extra.text[:_MOST_SENT])
             yield Piece(
                 tier="P4", kind=kind, path=extra.filename, text=text, importance=importance, recency=1.0
             )

@@ -18,7 +18,7 @@ import msgspec
 from daemon.context.anchor import Anchor
 from daemon.context.budget import choose
 from daemon.context.cursor import around as surroundings
-from daemon.context.epoch import Epochs
+from daemon.context.epoch import NEAR, Epochs
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
@@ -77,8 +77,7 @@ class Planner:
         around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
-        off = request.context == "none" or not self._settings.stable
-        stable = NOTHING if off else self._epochs.current(around)
+        stable = NOTHING if self._off(request, around) else self._epochs.current(around, _near(document))
         prompt, anchor = self.layout.plan(request, stable)
         return Planned(request, document, around, window, stable, prompt, anchor)
 
@@ -86,14 +85,14 @@ class Planner:
         """The epoch that should follow, and the state of the files it shows. None when the present one is
         good enough. Takes some 10 ms."""
         around, document = planned.around, planned.document
-        if planned.request.context == "none" or not self._settings.stable:
+        if self._off(planned.request, around):
             return None
         shown = _shown(planned)
         history = _history(self._mirror.recent(), around.root)
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         found = self._tiers.candidates(around, document.text, shown, history, extras)
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
-        room = self.layout.stable_room(self._most(planned) - taken, planned.request)
+        room = self.layout.stable_room(self._most(planned) - taken, planned.request, planned.prompt)
         chosen = choose(
             [_redacted(piece) for piece in found],
             room=room + taken,
@@ -106,8 +105,14 @@ class Planner:
         marks = self._states(around, [*chosen.pieces, *planned.stable.pieces])
         before = self._marks.get((around.root, around.path), {})
         changed = {path for path, mark in before.items() if marks.get(path, mark) != mark}
-        stable = self._epochs.after(around, chosen.pieces, chosen.lost, room, changed)
+        stable = self._epochs.after(
+            around, chosen.pieces, chosen.lost, room, changed=changed, near=_near(document)
+        )
         return (stable, marks) if stable is not None else None
+
+    def _off(self, request: CompletionRequest, around: Surroundings) -> bool:
+        """Whether there is no stable context: a text without a name could be any, also the one before it."""
+        return request.context == "none" or not self._settings.stable or not around.path
 
     def _window(self, request: CompletionRequest, around: Surroundings) -> WindowClass:
         """As the cursor deserves and this machine can afford; who waits for context gets what it deserves."""
@@ -193,6 +198,16 @@ def _shown(planned: Planned) -> tuple[int, int]:
     middle = anchor.middle(planned.request.prefix, planned.request.suffix) or ""
     above = anchor.prefix.count("\n") + middle.count("\n")
     return max(0, line - above), line + anchor.suffix.count("\n") + 1
+
+
+def _near(document: Document) -> list[str]:
+    """Lines around the cursor of a window: its line numbers are not those that an epoch was chosen by."""
+    if document.whole:
+        return []
+    above = document.text[: document.offset].rsplit("\n", NEAR + 1)[-NEAR - 1 :]
+    below = document.text[document.offset :].split("\n", NEAR + 1)[: NEAR + 1]
+    rows = (*above[:-1], above[-1] + below[0], *below[1:])
+    return [bare for row in rows if (bare := row.strip())]
 
 
 def _history(regions: tuple[Region, ...], root: str) -> list[Region]:

@@ -52,6 +52,8 @@ class Mirror:
         self._places: dict[str, tuple[float, Where]] = {}
         self.noticed: Callable[[str, str], None] = lambda client, path: None
         """Called with client and path when a document is opened or focused, before the first keystroke."""
+        self.left_out: Callable[[str], object] = lambda path: False
+        """Whether the user or a project leaves a path out of everything. Asked on the loop."""
 
     def see(self, request: CompletionRequest) -> Document:
         """The document of a request with the cursor in it.
@@ -68,9 +70,9 @@ class Mirror:
             where = self._place(path)
             if text_taken := self._work.taken(request):
                 self._work.accept(where, text_taken)
-            buffer = self._buffers.get(where.key)
+            buffer = self._at(where)
             if request.whole:
-                buffer = self._take(path, text, request.language or "", buffer)
+                buffer = self._take(where, text, request.language or "", buffer)
                 if buffer is None:
                     return self._loose(request, text, DENIED)
                 found = offset
@@ -105,11 +107,17 @@ class Mirror:
             return
         clean, _ = positions.normalise(text)
         with self._lock:
-            buffer = self._buffers.get(self._place(path).key)
+            where = self._place(path)
+            buffer = self._at(where)
+            if self.left_out(path):
+                if buffer is not None:
+                    self._drop(buffer)
+                self._work.forget(where.key)
+                return
             known = buffer.clients.get(client) if buffer is not None else None
             if known is not None and version is not None and version < known and not opened:
                 return
-            buffer = self._take(path, clean, language or "", buffer)
+            buffer = self._take(where, clean, language or "", buffer)
             if buffer is not None:
                 buffer.clients[client] = version if version is not None else known or 0
                 buffer.grow(self._pool, self._lock)
@@ -137,7 +145,7 @@ class Mirror:
 
     def accepted(self, client: str, path: str, text: str) -> None:
         """The person took a completion."""
-        if not path or denied(path):
+        if not path or denied(path) or self.left_out(path):
             return
         with self._lock:
             self._work.accept(self._place(path), positions.normalise(text)[0])
@@ -146,7 +154,7 @@ class Mirror:
         """A completion was shown. When a later request of the client holds it in its place, it was taken."""
         with self._lock:
             if request.path and not denied(request.path):
-                self._work.show(request, text)
+                self._work.show(request, positions.normalise(text)[0])
 
     def recent(self, limit: int = 32) -> tuple[Region, ...]:
         """Where the person worked, the newest first."""
@@ -223,14 +231,20 @@ class Mirror:
         self._places[path] = (now + _PLACE_S, known)
         return known
 
-    def _take(self, path: str, text: str, language: str, buffer: Buffer | None) -> Buffer | None:
-        """The copy of `path`, made or changed to `text`; None when it may not be kept."""
+    def _at(self, where: Where) -> Buffer | None:
+        """The copy there is, told its place anew: its folder may be indexed only since it is open."""
+        if (buffer := self._buffers.get(where.key)) is not None:
+            buffer.where = where
+        return buffer
+
+    def _take(self, where: Where, text: str, language: str, buffer: Buffer | None) -> Buffer | None:
+        """The copy of a file, made or changed to `text`; None when it may not be kept."""
+        path = where.path
         if buffer is not None and buffer.text == text:
             buffer.seen = time.time()
             self._used(buffer)
             return buffer
         source = text.encode("utf-8", "replace")
-        where = self._place(path) if buffer is None else buffer.where
         if len(text) > LARGEST or secret(source, path.replace("\\", "/").rpartition("/")[2].lower()):
             if buffer is not None:
                 self._drop(buffer)

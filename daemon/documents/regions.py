@@ -66,6 +66,7 @@ class Regions:
         """Note that lines from `lines[0]`, end exclusive, were worked on; without `text` they are as the
         open document has them."""
         when = time.monotonic()
+        text = text and text[:MOST_TEXT]
         near = NEAR if kind == "edited" else 0
         start, end = lines
         for mark in reversed(self._marks):
@@ -77,7 +78,7 @@ class Regions:
                 self._marks.remove(mark)
                 self._marks.append(mark)
                 return
-        self._marks.append(_Mark(where, kind, start, end, when, text and text[:MOST_TEXT]))
+        self._marks.append(_Mark(where, kind, start, end, when, text))
         del self._marks[: -self._most]
 
     def shift(self, key: str, start: int, old_end: int, new_end: int) -> None:

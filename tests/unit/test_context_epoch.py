@@ -103,3 +103,19 @@ def test_files_have_their_own_epochs_and_the_oldest_is_forgotten() -> None:
         epochs.adopt(at(path=name), first)
     assert epochs.current(at(path="x.py")).pieces == ()
     assert [epochs.current(at(path=n)).pieces[0].name for n in ("y.py", "z.py")] == ["y.py", "z.py"]
+
+
+def test_in_a_window_a_piece_of_the_file_is_recognised_by_its_lines() -> None:
+    own = Piece(
+        tier="P3",
+        kind="text",
+        path="main.py",
+        text="a = 1\n\n  b = 2\nc = 3\nd = 4",
+        start_line=900,
+        end_line=905,
+    )
+    other = piece("other")
+    epochs = begun(other, own)
+    assert epochs.current(at(256), ["b = 2", "a = 1", "c = 3"]).pieces == (other, own)
+    assert epochs.current(at(256), ["x", "a = 1", "b = 2", "c = 3", "d"]).pieces == (other,)
+    assert epochs.current(at(900), ["x", "y"]).pieces == (other, own)

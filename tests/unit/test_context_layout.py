@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from support import tiny
 
+from daemon.context.head import fitting
 from daemon.context.layout import Layout
 from daemon.errors import NotSupported
 from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Limits, ModelFacts, Prompt
@@ -100,7 +101,7 @@ def test_who_waits_for_the_answer_gets_all_extras_that_have_room(
     tokenizer: TiktokenTokenizer, more: dict[str, object], shown: int
 ) -> None:
     slow = msgspec.structs.replace(PROFILE, prefill=((64, 64_000.0),))
-    extras = tuple(Extra(text=f"{i}" * 30, filename=f"{i}.py") for i in range(3))
+    extras = tuple(Extra(text=f"{i}" * 20, filename=f"{i}.py") for i in range(3))
     prompt, _ = Layout(tokenizer, slow, CONTEXT).plan(ask("x", extras=extras, **more))
     assert sum(s.kind == "extra" for s in prompt.segments) == shown
 
@@ -220,3 +221,65 @@ def test_idle_time_evaluates_the_following_epoch_at_the_same_anchor(tokenizer: T
     assert better is not None
     assert better[1] == anchor
     assert "<sep>a.py\ndef a(): ..." in text(tokenizer, better[0])
+
+
+@pytest.mark.parametrize("cells", [256, 512, 700, 1024])
+def test_context_gives_way_where_there_is_little_room(tokenizer: TiktokenTokenizer, cells: int) -> None:
+    layout = Layout(tokenizer, msgspec.structs.replace(PROFILE, context=cells), CONTEXT)
+    extras = tuple(Extra(text=f"{i} = {i}\n" * 20, filename=f"some/folder/{i}.py") for i in range(30))
+    pieces = stable(*((f"{i}.py", f"def f_{i}(): ...\n" * 3) for i in range(cells // 100)))
+    request = ask("value = 1\n" * 300, "\nend\n" * 100, path="c.py", extras=extras)
+    prompt, _ = layout.plan(request, pieces)
+    assert count(prompt.tokens) <= cells - 64 - 16
+    around = sum(s.tokens for s in prompt.segments if s.tier == "P0")
+    assert around >= (cells - 64 - 16) // 4
+    assert layout.plan(request, pieces)[0].head == prompt.head
+
+
+def test_snippets_do_not_come_and_go_with_every_measurement(tokenizer: TiktokenTokenizer) -> None:
+    slow = msgspec.structs.replace(PROFILE, prefill=((64, 320.0),))
+    layout = Layout(tokenizer, slow, CONTEXT)
+    extras = tuple(Extra(text=f"value_{i} = {i}\n" * 6, filename=f"{i}.py") for i in range(30))
+    heads = set()
+    for rate in (0.18, 0.23, 0.17, 0.24, 0.2):
+        heads.add(layout.plan(ask("x = ", path="c.py", extras=extras))[0].head)
+        layout.learn(1000, 1000 / rate)
+    assert len(heads) == 1
+    for _ in range(12):
+        layout.learn(1000, 1000.0)
+    assert layout.plan(ask("x = ", path="c.py", extras=extras))[0].head not in heads
+
+
+def test_a_snippet_far_too_long_is_not_even_counted() -> None:
+    counted: list[int] = []
+
+    def encode(given: str) -> bytes:
+        counted.append(len(given))
+        return b"\0" * 4 * len(given)
+
+    long, short = Extra(text="x" * 4_000_000), Extra(text="x" * 40, filename="a.py")
+    assert fitting((long, short), 60, encode) == (short,)
+    assert fitting((Extra(text="x", filename="f" * 60),), 60, encode) == ()
+    assert max(counted) < 100
+
+
+def test_no_absolute_path_is_shown(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, PROFILE, CONTEXT)
+    extras = (Extra(text="one", filename="/home/me/e.py"),)
+    prompt, _ = layout.plan(ask("x", path="/home/me/c.py", extras=extras), stable(("/home/me/a.py", "A = 1")))
+    assert text(tokenizer, prompt).startswith(
+        "<rep>project\n<sep>a.py\nA = 1\n<sep>e.py\none\n<sep>c.py\n<pre>"
+    )
+
+
+def test_what_idle_time_may_choose_fits_beside_what_the_client_sends(tokenizer: TiktokenTokenizer) -> None:
+    layout = Layout(tokenizer, msgspec.structs.replace(PROFILE, context=8192), CONTEXT)
+    extras = tuple(Extra(text=f"value_{i} = {i}\n" * 8, filename=f"{i}.py") for i in range(99))
+    request = ask("a = 1\n" * 30, "\nend\n", path="c.py", extras=extras)
+    prompt, anchor = layout.plan(request)
+    sent = sum(s.tokens for s in prompt.segments if s.kind == "extra")
+    assert sent > 1900
+    room = layout.stable_room(8192, request, prompt)
+    assert 500 < room < 4096 - sent - CONTEXT.prefix_tokens - CONTEXT.suffix_tokens
+    following = stable(("a.py", "b = 2\n" * (room // 5)))
+    assert layout.idle(request, anchor, Stable(), following) is not None

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
 import pytest
 from support.indexing import index_once
-from support.scripted import VOCABULARY, ScriptedEngine
+from support.scripted import PROFILE, VOCABULARY, ScriptedEngine
 
-from daemon import roots
+from daemon import replay, roots
 from daemon.engine.frames import Submit
 from daemon.nouns import Completion, CompletionRequest, Extra, Limits
+from daemon.observe.entries import Entry
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Context, Settings
+from daemon.settings import Complete, Context, Settings
 from indexer.vocabulary import save
 
 ORDERS = '''"""Orders and what they cost."""
@@ -195,3 +197,78 @@ async def test_a_client_without_a_path_gets_the_context_of_its_file(
         while not shown(await pipeline.complete(request)):
             await resting(pipeline)
     assert "class Order" in text(engine.jobs[-1])
+
+
+async def test_a_request_whose_context_takes_long_never_overtakes_a_newer_one(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root, context="now"))  # the index is open
+    reader = next(found.reader for found in pipeline.readers.all())
+    done = len(engine.jobs)
+    with reader.together():  # another thread's queries wait
+        older = asyncio.create_task(pipeline.complete(ask(root, context="now", id="older")))
+        await asyncio.sleep(0)
+        newer = asyncio.create_task(pipeline.complete(ask(root, " m", id="newer")))
+        await engine.until(lambda: len(engine.jobs) > done)
+        assert (await newer).stop != "superseded"
+    assert (await older).stop == "superseded"
+    assert not [job.id for job in engine.jobs if job.id.startswith("older")]
+
+
+async def test_a_file_that_is_left_out_is_not_shown_from_its_buffer(
+    engine: ScriptedEngine, root: Path
+) -> None:
+    settings = msgspec.structs.replace(SETTINGS, complete=Complete(ignore=("drafts/",)))
+    pipeline = Pipeline(engine, settings, Metrics())
+    path = str(root / "drafts" / "orders.py")
+    pipeline.mirror.open("c", path, ORDERS)
+    pipeline.mirror.change("c", path, ORDERS.replace("load_orders", "load_drafts"))
+    pipeline.mirror.accepted("c", path, "load_drafts(path)")
+    await resting(pipeline)
+    assert pipeline.mirror.documents() == ()
+    assert pipeline.mirror.recent() == ()
+    await pipeline.close()
+
+
+async def test_a_text_without_a_name_is_shown_nothing_of_another(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    body = "".join(f"    step_{n} = compute(step_{n - 1})\n" for n in range(1, 400))
+    nameless = ask(
+        root, path=None, prefix=f"def first(step_0):\n{body}    return ", suffix="\n", language="python"
+    )
+    await pipeline.complete(nameless)
+    await resting(pipeline)
+    other = msgspec.structs.replace(nameless, prefix="def second(x):\n    y = x\n    return ")
+    await pipeline.complete(other)
+    assert "first" not in text(engine.jobs[-1])
+
+
+async def test_a_warm_up_between_keystrokes_does_not_end_idle_work_for_good(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root))
+    await pipeline.complete(ask(root, warm=True))
+    await resting(pipeline)
+    assert shown(await pipeline.complete(ask(root)))
+
+
+async def test_one_thread_at_a_time_looks_for_context(pipeline: Pipeline, root: Path) -> None:
+    await pipeline.complete(ask(root, context="now"))
+    reader = next(found.reader for found in pipeline.readers.all())
+    before, after = REPORT.split("@")
+    with reader.together():
+        for number in range(8):
+            pipeline.mirror.open("c", str(root / "report.py"), f"{before}{number}{after}")
+            await asyncio.sleep(0.01)
+        busy = [t for t in threading.enumerate() if t.name.startswith("asyncio_")]
+    assert len(busy) <= 3
+    await resting(pipeline)
+
+
+async def test_the_ledger_keeps_no_text_of_a_denied_file(pipeline: Pipeline, root: Path) -> None:
+    rows: list[Entry] = []
+    pipeline.record = lambda *passed: rows.append(replay.entry(*passed, profile=PROFILE, build="b"))
+    await pipeline.complete(ask(root, path=str(root / ".env"), prefix="PASSWORD=", suffix=""))
+    await pipeline.complete(ask(root))
+    assert [row.content is None for row in rows] == [True, False]

@@ -11,6 +11,7 @@ import pytest
 
 from daemon import roots
 from daemon.documents.mirror import DENIED, Mirror
+from daemon.documents.regions import MOST_TEXT
 from daemon.nouns import CompletionRequest
 from daemon.readers import Readers
 from daemon.settings import Index
@@ -205,3 +206,31 @@ def test_opening_and_focusing_is_noticed(mirror: Mirror) -> None:
     mirror.open("c", "a.py", "x\n")
     mirror.visit("d", "a.py")
     assert noticed == [("c", "a.py"), ("d", "a.py")]
+
+
+def test_a_document_opened_before_its_folder_was_indexed_is_found_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "late" / "b.py"
+    path.parent.mkdir()
+    monkeypatch.setattr("daemon.documents.mirror._PLACE_S", 0.0)
+    mirror = Mirror(Readers(Index()))
+    mirror.open("c", str(path), CODE)
+    assert mirror.see(asked(str(path), CODE, 3)).root == ""
+    roots.add(roots.normal(path.parent))
+    for whole in (True, False):
+        found = mirror.see(asked(str(path), CODE, 3, whole))
+        assert (found.root, found.relative) == (str(roots.normal(path.parent)), "b.py")
+    mirror.shut()
+
+
+def test_a_completion_taken_in_a_file_with_crlf_is_noticed(mirror: Mirror) -> None:
+    mirror.shown(asked("a.py", "if x:", 5), "\r\n    return 1\r\n")
+    mirror.see(asked("a.py", "if x:\n    return 1\nz", 20))
+    assert [r.text for r in mirror.recent() if r.kind == "accepted"] == ["\n    return 1\n"]
+
+
+def test_no_region_is_longer_than_is_shown(mirror: Mirror) -> None:
+    for number in range(3):
+        mirror.see(asked("a.js", f"let x = [{'1,' * 50_000}{number}", 99_000, whole=False))
+    assert max(len(r.text) for r in mirror.recent()) <= MOST_TEXT

@@ -115,3 +115,15 @@ def test_a_client_is_answered_from_what_is_known(root: Path, home: tuple[Mirror,
     recoverer.settle(30)
     assert recoverer.find("c", other[:3000] + "\n", other[3000:6000]).path == str(root / "store.py")
     recoverer.shut()
+
+
+def test_an_empty_text_neither_gets_a_file_nor_loses_it(root: Path, home: tuple[Mirror, Readers]) -> None:
+    recoverer = Recoverer(*home)
+    lines = (root / "watch.py").read_text(encoding="utf-8").split("\n")
+    before, after = "\n".join(lines[40:100]) + "\n", "\n" + "\n".join(lines[100:130])
+    recoverer.find("c", before, after)
+    recoverer.settle(30)
+    assert recoverer.find("c", "", "", warm=True).path == str(root / "watch.py")
+    assert recoverer.find("c", "", "").path == ""
+    assert recoverer.find("c", before + "s", after).path == str(root / "watch.py")
+    recoverer.shut()

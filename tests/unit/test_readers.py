@@ -1,5 +1,7 @@
 """Which index answers for a file."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,29 @@ def test_an_index_that_is_off_answers_nothing(tmp_path: Path) -> None:
     root = checkout(tmp_path, "project", "a.py")
     roots.add(root)
     assert Readers(Index(on=False)).find(str(root / "a.py")) is None
+
+
+def test_threads_may_ask_while_roots_come_and_go(tmp_path: Path) -> None:
+    steady, *others = (checkout(tmp_path, f"p{number}", "a.py") for number in range(20))
+    roots.add(steady)
+    readers = Readers(Index())
+    ended = threading.Event()
+
+    def ask() -> int:
+        missed = 0
+        while not ended.is_set():
+            missed += readers.find(str(steady / "a.py")) is None
+            missed += steady not in [found.root for found in readers.all()]
+        return missed
+
+    with ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask) for _ in range(3)]
+        try:
+            for root in others:
+                roots.add(root)
+            for root in others:
+                roots.remove(root)
+        finally:
+            ended.set()
+        assert [one.result() for one in asking] == [0, 0, 0]
+    readers.close()
