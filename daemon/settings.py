@@ -90,6 +90,8 @@ class Context(Section, frozen=True):
     """Percents of the window for P0 to P4; what a tier leaves flows to the next."""
     best: int = 15
     """Pieces that compete for the share of P2, and of P3."""
+    stable_tokens: int = 2048
+    """Most tokens of it."""
     stable_ms: int = 6000
     """Idle time that the stable context of a file may take to evaluate; it shrinks to fit."""
     window_simple: int = 2048
@@ -193,6 +195,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "context.output_simple": (1, 4096),
     "context.output_medium": (1, 4096),
     "context.output_complex": (1, 4096),
+    "context.stable_tokens": (0, 1_048_576),
     "context.stable_ms": (0, 600_000),
     "context.best": (1, 100),
     "complete.max_tokens": (1, 4096),

@@ -108,7 +108,9 @@ async def prepared(plan: Plan, progress: Progress) -> AsyncIterator[Field]:
                 f"Give --root source files of {masking.SHORTEST} to {masking.LONGEST} lines",
             )
         texts = {path: text.decode() for path, text in survey.write(made, found, masks).items()}
-        async with rig.running(plan.model, root=made.root, extra_tokens=plan.room) as here:
+        async with rig.running(
+            plan.model, root=made.root, extra_tokens=plan.room, stable_tokens=plan.room
+        ) as here:
             if plan.room > (most := here.profile["context"] - _RESERVE):
                 raise BadRequest(f"there is no room for {plan.room} tokens of extras", f"Give at most {most}")
             await here.indexed()

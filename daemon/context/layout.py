@@ -114,7 +114,8 @@ class Layout:
     def stable_room(self, share: int, request: CompletionRequest, prompt: Prompt) -> int:
         """Tokens of stable context worth having: `share` at most, no more than idle time can evaluate, and
         half of the cells with what else stands in `prompt`."""
-        room = least(min(share, self._profile.context // 3), request.allowance.extras)
+        most = min(share, self._settings.stable_tokens, self._profile.context // 3)
+        room = least(most, request.allowance.extras)
         if not request.cache or request.context == "now":
             return max(0, room)
         window = sum(s.tokens for s in prompt.segments if s.tier == "P0")
