@@ -111,6 +111,11 @@ class Layout:
         """Prompt tokens that this machine evaluates in a millisecond; 0: not known."""
         return self._rate
 
+    def reach(self, request: CompletionRequest) -> tuple[str, str]:
+        """What the widest window shows before and after the cursor, which idle time will evaluate."""
+        window = self._wide(request)
+        return request.prefix[-window.prefix :], request.suffix[: window.suffix]
+
     def stable_room(self, share: int, request: CompletionRequest, prompt: Prompt) -> int:
         """Tokens of stable context worth having: `share` at most, no more than idle time can evaluate, and
         half of the cells with what else stands in `prompt`."""

@@ -87,7 +87,8 @@ class Planner:
         around, document = planned.around, planned.document
         if self._off(planned.request, around):
             return None
-        shown = _shown(planned)
+        before, after = self.layout.reach(planned.request)
+        shown = _shown(planned, before, after)
         history = _history(self._mirror.recent(), around.root)
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         found = self._tiers.candidates(around, document.text, shown, history, extras)
@@ -100,11 +101,11 @@ class Planner:
             shares=self._settings.shares,
             count=self.layout.count,
             best=self._settings.best,
-            shown=planned.anchor.prefix + planned.request.prefix[-2000:] + planned.anchor.suffix,
+            shown=planned.anchor.prefix + before + planned.anchor.suffix + after,
         )
         marks = self._states(around, [*chosen.pieces, *planned.stable.pieces])
-        before = self._marks.get((around.root, around.path), {})
-        changed = {path for path, mark in before.items() if marks.get(path, mark) != mark}
+        known = self._marks.get((around.root, around.path), {})
+        changed = {path for path, mark in known.items() if marks.get(path, mark) != mark}
         stable = self._epochs.after(
             around, chosen.pieces, chosen.lost, room, changed=changed, near=_near(document)
         )
@@ -191,13 +192,14 @@ def _limited(request: CompletionRequest, window: WindowClass) -> CompletionReque
     return msgspec.structs.replace(request, limits=fewer)
 
 
-def _shown(planned: Planned) -> tuple[int, int]:
-    """Lines of the document that the prompt shows, end exclusive."""
+def _shown(planned: Planned, before: str, after: str) -> tuple[int, int]:
+    """Lines of the document that the prompt shows, or will at its widest; end exclusive."""
     document, anchor = planned.document, planned.anchor
     line = document.text.count("\n", 0, max(document.offset, 0))
     middle = anchor.middle(planned.request.prefix, planned.request.suffix) or ""
-    above = anchor.prefix.count("\n") + middle.count("\n")
-    return max(0, line - above), line + anchor.suffix.count("\n") + 1
+    above = max(anchor.prefix.count("\n") + middle.count("\n"), before.count("\n"))
+    below = max(anchor.suffix.count("\n"), after.count("\n"))
+    return max(0, line - above), line + below + 1
 
 
 def _near(document: Document) -> list[str]:
