@@ -156,6 +156,11 @@ class Mirror:
             if request.path and not denied(request.path):
                 self._work.show(request, positions.normalise(text)[0])
 
+    def line(self, client: str, path: str) -> int | None:
+        """Where a client was last in a document; None where it was elsewhere since."""
+        with self._lock:
+            return self._work.line(client, self._place(path).key)
+
     def recent(self, limit: int = 32) -> tuple[Region, ...]:
         """Where the person worked, the newest first."""
         with self._lock:

@@ -139,6 +139,11 @@ class Work(Regions):
         if key != where.key or abs(line - last) > AROUND:
             self.add(where, "visited", (max(line - AROUND, 0), line + AROUND + 1))
 
+    def line(self, client: str, key: str) -> int | None:
+        """The line that a client was at last, if that was in this document."""
+        found, line = self._at.get(client, ("", 0))
+        return line if found == key else None
+
     def window(self, where: Where, prefix: str, suffix: str) -> None:
         """The person is between two texts. Their lines are counted within them: only the text tells."""
         above = prefix.rsplit("\n", AROUND + 1)[-AROUND - 1 :]
