@@ -135,13 +135,15 @@ class Mirror:
         """The person looks at a line, or at the document when `line` is negative."""
         if not path or denied(path):
             return
+        new = True
         with self._lock:
             buffer = self._buffers.get(self._place(path).key)
             if buffer is not None:
                 self._used(buffer)
                 if line >= 0:
-                    self._work.go(client, buffer.where, line)
-        self.noticed(client, path)
+                    new = self._work.go(client, buffer.where, line)
+        if new:  # some clients tell each step of the cursor
+            self.noticed(client, path)
 
     def accepted(self, client: str, path: str, text: str) -> None:
         """The person took a completion."""

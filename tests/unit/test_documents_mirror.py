@@ -207,6 +207,11 @@ def test_opening_and_focusing_is_noticed(mirror: Mirror) -> None:
     mirror.open("c", "a.py", "x\n")
     mirror.visit("d", "a.py")
     assert noticed == [("c", "a.py"), ("d", "a.py")]
+    noticed.clear()
+    mirror.open("c", "b.py", "x = 1\n" * 100)
+    for line in (3, 4, 5, 60, 61):
+        mirror.visit("c", "b.py", line)
+    assert len(noticed) == 3  # opened, the first place, the jump
 
 
 def test_a_document_opened_before_its_folder_was_indexed_is_found_in_it(
