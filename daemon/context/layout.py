@@ -8,7 +8,7 @@ A model without FIM ids gets the plain prefix, and the prompt's reason says so.
 
 from __future__ import annotations
 
-import re
+import string
 from collections import OrderedDict
 from dataclasses import replace
 from typing import Literal
@@ -24,7 +24,7 @@ from daemon.settings import Context
 from daemon.surroundings import Stable
 from indexer.tokens import Tokenizer, count
 
-HEAL = re.compile(r" ?[A-Za-z0-9_]*\Z")
+_WORD = string.ascii_letters + string.digits + "_"
 _CHARS = 3.2
 """Characters per token of code, for window sizes in text; counts are always made with the tokenizer."""
 _PATIENCE = 3.0
@@ -174,13 +174,12 @@ class Layout:
         self, request: CompletionRequest, stable: Stable, anchor: Anchor, middle: str, reason: str
     ) -> Prompt:
         fim = self._profile.model.fim
-        healed = HEAL.search(middle) if request.heal and self._settings.heal else None
-        must = healed.group() if healed else ""
+        heal = request.heal and self._settings.heal
         prefix = anchor.prefix
-        if must:
+        must = half_typed(middle or prefix) if heal else ""
+        if middle:
             middle = middle[: len(middle) - len(must)]
-        elif not middle and request.heal and self._settings.heal and (tail := HEAL.search(prefix)):
-            must = tail.group()
+        else:
             prefix = prefix[: len(prefix) - len(must)]
         snippets = tuple(extra for extra in request.extras if extra.kind == "snippet")
         extras, redacted = clean(fitting(snippets, self._patience(request), self._encode))
@@ -219,6 +218,12 @@ class Layout:
                 self._encoded.popitem(last=False)
         self._encoded.move_to_end(text)
         return known
+
+
+def half_typed(text: str) -> str:
+    """The word at the end of `text` with the blank before it: what healing generates anew."""
+    stem = text.rstrip(_WORD)
+    return text[len(stem) - stem.endswith(" ") :]
 
 
 def _smaller(window: Window) -> Window:

@@ -152,6 +152,8 @@ class Buffer:
             if (stamp, self.version) != self._disk[:2]:
                 same = found.st_size <= 4 * len(self.source) + 4 and self._holds(file)
                 self._disk = (stamp, self.version, same)
+        except FileNotFoundError:  # removed since, and nobody has it open: nothing of it is left
+            return not self.clients and self._disk[0] is not None
         except OSError:
             return False
         return self._disk[2]

@@ -135,13 +135,15 @@ class Mirror:
         """The person looks at a line, or at the document when `line` is negative."""
         if not path or denied(path):
             return
+        new = True
         with self._lock:
             buffer = self._buffers.get(self._place(path).key)
             if buffer is not None:
                 self._used(buffer)
                 if line >= 0:
-                    self._work.go(client, buffer.where, line)
-        self.noticed(client, path)
+                    new = self._work.go(client, buffer.where, line)
+        if new:  # some clients tell each step of the cursor
+            self.noticed(client, path)
 
     def accepted(self, client: str, path: str, text: str) -> None:
         """The person took a completion."""
@@ -155,6 +157,11 @@ class Mirror:
         with self._lock:
             if request.path and not denied(request.path):
                 self._work.show(request, positions.normalise(text)[0])
+
+    def line(self, client: str, path: str) -> int | None:
+        """Where a client was last in a document; None where it was elsewhere since."""
+        with self._lock:
+            return self._work.line(client, self._place(path).key)
 
     def recent(self, limit: int = 32) -> tuple[Region, ...]:
         """Where the person worked, the newest first."""

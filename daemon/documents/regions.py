@@ -132,12 +132,19 @@ class Work(Regions):
         self._shown: dict[str, tuple[str, str, str]] = {}
         self._at: dict[str, tuple[str, int]] = {}
 
-    def go(self, client: str, where: Where, line: int) -> None:
+    def go(self, client: str, where: Where, line: int) -> bool:
         """The person is at `line` of an open document; a place near the last one is no new visit."""
         key, last = self._at.pop(client, ("", 0))
         _keep(self._at, client, (where.key, line))
-        if key != where.key or abs(line - last) > AROUND:
+        new = key != where.key or abs(line - last) > AROUND
+        if new:
             self.add(where, "visited", (max(line - AROUND, 0), line + AROUND + 1))
+        return new
+
+    def line(self, client: str, key: str) -> int | None:
+        """The line that a client was at last, if that was in this document."""
+        found, line = self._at.get(client, ("", 0))
+        return line if found == key else None
 
     def window(self, where: Where, prefix: str, suffix: str) -> None:
         """The person is between two texts. Their lines are counted within them: only the text tells."""

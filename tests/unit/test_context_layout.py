@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 import pytest
 from support import tiny
 
 from daemon.context.head import fitting
-from daemon.context.layout import Layout
+from daemon.context.layout import Layout, half_typed
 from daemon.errors import NotSupported
 from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Limits, ModelFacts, Prompt
 from daemon.settings import Context
@@ -283,3 +285,11 @@ def test_what_idle_time_may_choose_fits_beside_what_the_client_sends(tokenizer: 
     assert 500 < room < 4096 - sent - CONTEXT.prefix_tokens - CONTEXT.suffix_tokens
     following = stable(("a.py", "b = 2\n" * (room // 5)))
     assert layout.idle(request, anchor, Stable(), following) is not None
+
+
+def test_a_half_typed_word_is_found_at_once_in_any_text() -> None:
+    found = {text: half_typed(text) for text in ("", "a b", "a  b_1", "a(", "a( ", "ab", "é", " é", "x\nfoo")}
+    assert list(found.values()) == ["", " b", " b_1", "", " ", "ab", "", "", "foo"]
+    began = time.perf_counter()
+    assert half_typed("a" * 200_000 + "-") == ""
+    assert time.perf_counter() - began < 1.0

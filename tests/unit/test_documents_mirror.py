@@ -11,6 +11,7 @@ import pytest
 
 from daemon import roots
 from daemon.documents.mirror import DENIED, Mirror
+from daemon.documents.opening import opening
 from daemon.documents.regions import MOST_TEXT
 from daemon.nouns import CompletionRequest
 from daemon.readers import Readers
@@ -206,6 +207,11 @@ def test_opening_and_focusing_is_noticed(mirror: Mirror) -> None:
     mirror.open("c", "a.py", "x\n")
     mirror.visit("d", "a.py")
     assert noticed == [("c", "a.py"), ("d", "a.py")]
+    noticed.clear()
+    mirror.open("c", "b.py", "x = 1\n" * 100)
+    for line in (3, 4, 5, 60, 61):
+        mirror.visit("c", "b.py", line)
+    assert len(noticed) == 3  # opened, the first place, the jump
 
 
 def test_a_document_opened_before_its_folder_was_indexed_is_found_in_it(
@@ -234,3 +240,29 @@ def test_no_region_is_longer_than_is_shown(mirror: Mirror) -> None:
     for number in range(3):
         mirror.see(asked("a.js", f"let x = [{'1,' * 50_000}{number}", 99_000, whole=False))
     assert max(len(r.text) for r in mirror.recent()) <= MOST_TEXT
+
+
+def test_a_file_that_was_removed_leaves_nothing_of_a_text_that_was_only_shown(
+    root: Path, mirror: Mirror
+) -> None:
+    path = root / "a.py"
+    mirror.see(asked(str(path), CODE + "x", 3))
+    mirror.open("c", str(root / "new.py"), CODE)
+    assert {d.relative for d in mirror.unsaved()} == {"a.py", "new.py"}
+    path.unlink()
+    assert [d.relative for d in mirror.unsaved()] == ["new.py"]
+
+
+def test_the_question_in_an_opened_document_is_where_the_person_is(mirror: Mirror) -> None:
+    text = "\n".join(f"line_{i} = {i}" for i in range(100))
+    mirror.open("c", "a.py", text)
+    mirror.open("c", "b.py", text)
+    for line in (20, 50):
+        mirror.visit("c", "a.py", line)
+        found = opening(mirror, "c", "a.py")
+        assert found is not None
+        assert found.prefix.endswith(f"\nline_{line} = {line}")
+    mirror.visit("c", "b.py", 9)
+    again = opening(mirror, "c", "a.py")
+    assert again is not None
+    assert again.prefix.endswith("\nline_50 = 50")
