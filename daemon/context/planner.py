@@ -106,6 +106,7 @@ class Planner:
         marks = self._states(around, [*chosen.pieces, *planned.stable.pieces])
         known = self._marks.get((around.root, around.path), {})
         changed = {path for path, mark in known.items() if marks.get(path, mark) != mark}
+        changed.discard(around.path)  # changes with every keystroke; what is older than wanted ends the epoch
         stable = self._epochs.after(
             around, chosen.pieces, chosen.lost, room, changed=changed, near=_near(document)
         )
