@@ -14,6 +14,7 @@ import numpy as np
 
 from daemon.context import lines
 from daemon.context.imported import imported
+from daemon.context.oneline import indent_of
 from daemon.documents.document import Document
 from daemon.surroundings import Scope, Surroundings, Zone
 from indexer.definitions import Definitions
@@ -45,7 +46,7 @@ _NAME: Final = re.compile(r"(?:^|_)identifier$|^name$|^identifiers$")
 
 def around(document: Document) -> Surroundings:
     """Where the cursor of a document stands. Without a cursor its end is taken."""
-    language = _language(document.language)
+    language = registry.find(document.language)
     text, source = document.text, document.source
     offset = document.offset if document.offset >= 0 else len(text)
     byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
@@ -67,7 +68,6 @@ def around(document: Document) -> Surroundings:
         zone=zone,
         node=node,
         chain=chain,
-        opens_block=where.opens and zone in ("code", "type"),
         indent=where.indent,
         names=lines.names(where, text, offset, language),
         imports=imported(document, byte, language),
@@ -87,13 +87,6 @@ def _deeper(
     inner = chain[-1]
     shown = lines.chain(lines.place(text, offset, line, language, line - inner.start_line))
     return (*chain, *(s for s in shown if s.start_line > inner.start_line and s.name != inner.name))
-
-
-def _language(name: str) -> Language | None:
-    try:
-        return registry.get(name)
-    except KeyError:
-        return None
 
 
 class _View:
@@ -175,9 +168,9 @@ class _View:
             return False
         begin = self._source.rfind(b"\n", 0, start) + 1
         margin = self._source[begin:start].decode("utf-8", "replace")
-        here = self._where.indent if not self._where.head.strip() else lines.columns(self._where.head + ".")
+        here = self._where.indent if not self._where.head.strip() else indent_of(self._where.head + ".")
         same = b"\n" not in self._source[self._anchor : self._byte]
-        return here > lines.columns(margin + ".") or (same and start >= begin)
+        return here > indent_of(margin + ".") or (same and start >= begin)
 
     def _zone(self) -> Zone:
         byte, found = self._byte, "code"
