@@ -59,7 +59,7 @@ class Readers:
 
     def _refresh(self) -> None:
         """Take in a changed list of roots: one stat when nothing changed."""
-        if (stamp := _stamp()) == self._stamp:
+        if (stamp := roots.stamp()) == self._stamp:
             return
         self._stamp = stamp
         if not self._settings.on:
@@ -73,11 +73,3 @@ class Readers:
             self._open.pop(root).close()
         for root, folder in known.items():
             self._open.setdefault(root, Reader(folder / DATABASE))
-
-
-def _stamp() -> tuple[int, int] | None:
-    try:
-        found = roots.file().stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino
