@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+import msgspec
 import numpy as np
 
 from daemon.context import lines
@@ -149,12 +150,12 @@ class _View:
         definitions = Definitions(self._source, newlines, self._language)
         definitions.read(self._spans)
         found = [
-            _scope(symbol, self._byte, self._where.line)
+            _reaching(scope(symbol), self._byte, self._where.line)
             for symbol, (start, end) in zip(definitions.symbols, definitions.ranges, strict=True)
             if symbol.kind in _SCOPES and self._inside(start, end)
         ]
         found += _containers(self._source, newlines, self._spans, self._byte)
-        found.sort(key=lambda scope: (scope.start_byte, -scope.end_byte))
+        found.sort(key=lambda one: (one.start_byte, -one.end_byte))
         return tuple(found)
 
     def _inside(self, start: int, end: int) -> bool:
@@ -222,17 +223,24 @@ def _broken(path: Sequence[Node]) -> bool:
     return (wide[-1] if wide else path[-1]).has_error
 
 
-def _scope(symbol: Symbol, byte: int, line: int) -> Scope:
-    """A block by indentation goes on to the cursor."""
+def scope(symbol: Symbol) -> Scope:
+    """A definition as what encloses a cursor."""
     span = symbol.span
     return Scope(
         kind=symbol.kind,
         name=symbol.name,
         signature=symbol.signature,
         start_line=span.start_line,
-        end_line=max(span.end_line, line + 1),
+        end_line=span.end_line,
         start_byte=span.start_byte,
-        end_byte=max(span.end_byte, byte),
+        end_byte=span.end_byte,
+    )
+
+
+def _reaching(found: Scope, byte: int, line: int) -> Scope:
+    """A block by indentation goes on to the cursor."""
+    return msgspec.structs.replace(
+        found, end_line=max(found.end_line, line + 1), end_byte=max(found.end_byte, byte)
     )
 
 
