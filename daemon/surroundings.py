@@ -28,7 +28,6 @@ PieceKind = Literal[
     "accepted",
     "diagnostic",
     "clipboard",
-    "client",
 ]
 IMPORTANCE_SHARE, RECENCY_SHARE = 0.7, 0.3
 
