@@ -31,9 +31,9 @@ class Idle:
         self._numbers = itertools.count(1)
 
     @property
-    def working(self) -> bool:
-        """Whether something is waiting to be evaluated, or being evaluated."""
-        return self._task is not None and not self._task.done()
+    def resting(self) -> bool:
+        """Whether no idle work waits or runs."""
+        return self._task is None or self._task.done()
 
     def after(self, planner: Planner, planned: Planned, opened: bool = False) -> None:
         """Make the next answer here better: once nothing was asked for a while, or at once where a document

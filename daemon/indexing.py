@@ -11,7 +11,6 @@ import logging
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -206,7 +205,7 @@ class IndexingClient:
         seen: object = ()  # no stamp: without a list the settings' own roots still count
         listed: tuple[RootSpec, ...] = ()
         while True:
-            now = _stamp(roots.file())
+            now = roots.stamp()
             if now != seen:
                 seen = now
                 try:
@@ -235,14 +234,6 @@ def _phase(pid: int | None, phases: list[str], roots: int) -> str:
     if len(phases) < roots:
         return "starting"
     return next((phase for phase in phases if phase != "ready"), "ready")
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino
 
 
 def _open_log(max_mb: int) -> BinaryIO | None:

@@ -1,4 +1,7 @@
-"""The whole path of a request on one screen: plan, submit, stream, polish."""
+"""The whole path of a request on one screen.
+
+name the file → narrow → plan → submit → stream → polish → record → idle work
+"""
 
 from __future__ import annotations
 
@@ -216,7 +219,7 @@ class Pipeline:
     @property
     def resting(self) -> bool:
         """Whether no idle work waits or runs."""
-        return not self._idle.working
+        return self._idle.resting
 
 
 def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:

@@ -128,7 +128,7 @@ class Projects:
         return known[1]
 
     def _registered(self) -> frozenset[str]:
-        stamp = _stamp(roots.file())
+        stamp = roots.stamp()
         if self._roots[0] != stamp:
             try:
                 found = frozenset(spec.path for spec in roots.specs(self._settings.index))

@@ -62,7 +62,7 @@ class Readers:
     def _now(self) -> dict[Path, Reader]:
         """Root → index, with a changed list of roots taken in: one stat when nothing changed."""
         with self._lock:
-            if (stamp := _stamp()) == self._stamp:
+            if (stamp := roots.stamp()) == self._stamp:
                 return self._open
             before, self._stamp = self._open, stamp
             if not self._settings.on:
@@ -77,11 +77,3 @@ class Readers:
         for root in before.keys() - now.keys():
             before[root].close()
         return now
-
-
-def _stamp() -> tuple[int, int] | None:
-    try:
-        found = roots.file().stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino

@@ -24,6 +24,15 @@ def file() -> Path:
     return paths.config_dir() / "roots.toml"
 
 
+def stamp() -> tuple[int, int] | None:
+    """What tells one state of the list from another; None when there is no list."""
+    try:
+        found = file().stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
+
+
 def folder(root: Path) -> Path:
     """Where the index of `root` lives."""
     digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]

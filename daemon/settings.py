@@ -70,7 +70,7 @@ class Engine(Section, frozen=True):
 
 
 class Context(Section, frozen=True):
-    """What of the document the model sees."""
+    """What of the document and of its repository the model sees."""
 
     anchor_lines: int = 3
     """Lines above the first edit of a burst where the middle begins."""
@@ -78,6 +78,7 @@ class Context(Section, frozen=True):
     prefix_tokens: Lowered = 768
     suffix_tokens: Lowered = 128
     extra_tokens: Lowered = 2048
+    """Most of the snippets that a client sends; from a project, of stable context as well."""
     idle: bool = True
     """Evaluate a better anchor while nobody types."""
     middle_tokens: Lowered = 384
@@ -87,7 +88,8 @@ class Context(Section, frozen=True):
     stable: bool = True
     """Show related code of the repository before the prefix."""
     shares: tuple[Percent, Percent, Percent, Percent, Percent] = (40, 20, 15, 15, 10)
-    """Percents of the window for P0 to P4; what a tier leaves flows to the next."""
+    """Percents of the whole prompt for P0 to P4. P0 takes what the window needs; what is left over goes to
+    the best pieces without room."""
     best: int = 15
     """Pieces that compete for the share of P2, and of P3."""
     stable_tokens: int = 2048

@@ -28,7 +28,6 @@ PieceKind = Literal[
     "accepted",
     "diagnostic",
     "clipboard",
-    "client",
 ]
 IMPORTANCE_SHARE, RECENCY_SHARE = 0.7, 0.3
 
@@ -58,8 +57,6 @@ class Surroundings(Noun, frozen=True):
     """tree-sitter kind of the smallest named node around the cursor; empty without a grammar."""
     chain: tuple[Scope, ...] = ()
     """Enclosing definitions, the outermost first."""
-    opens_block: bool = False
-    """The cursor's line opens a block, so that more than one line is expected."""
     indent: int = 0
     """Columns at which the next statement is expected."""
     names: tuple[str, ...] = ()

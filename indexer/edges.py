@@ -24,10 +24,8 @@ _IMPORTS = "select seq, module, names, line, level, target from import where fil
 
 def rule_of(language: str) -> Rule:
     """How a language's imports name files; no rule for a language that is not known."""
-    try:
-        return registry.get(language).facts.imports
-    except KeyError:
-        return _NONE
+    found = registry.find(language)
+    return found.facts.imports if found else _NONE
 
 
 def import_keys(imports: Iterable[Import], path: str, language: str) -> list[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,11 +14,12 @@ from daemon import roots
 from daemon.bench import repo, stats
 from daemon.bench.indexchild import IndexChild
 from daemon.bench.outcome import Outcome, table
-from daemon.context import budget
+from daemon.context import budget, cursor
+from daemon.context.oneline import WORD
 from daemon.context.tiers import Tiers
 from daemon.readers import Found
 from daemon.settings import Context
-from daemon.surroundings import Scope, Surroundings
+from daemon.surroundings import Surroundings
 from indexer import crew, tokens
 from indexer.frames import DATABASE, Plan
 from indexer.read import Reader
@@ -28,7 +27,6 @@ from indexer.records import FileRow, ParsedFile
 from indexer.render import CALLABLES, TYPES
 
 Progress = Callable[[int, int], None]
-_WORD = re.compile(r"[^\W\d]\w*")
 _ABOVE, _BELOW = 40, 8
 """Lines that the window shows around the cursor."""
 _NEAR = 12
@@ -68,11 +66,7 @@ async def run(target: Target, progress: Progress) -> Outcome:
     outcome = Outcome(name="context", seed=target.seed)
     with tempfile.TemporaryDirectory(prefix="foretype-bench-") as name:
         root, folder = Path(name) / "root", Path(name) / "index"
-        if target.root is None:
-            lines = repo.generate(root, target.generate, target.seed)
-            outcome.notes.append(f"generated {lines} lines with seed {target.seed}")
-        else:
-            shutil.copytree(target.root, root, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        outcome.notes += repo.put(root, target.root, target.generate, target.seed)
         root = roots.normal(root)
         with IndexChild(root, folder, Plan(vocabulary=target.vocabulary), once=True) as child:
             await child.finished(progress)
@@ -137,22 +131,14 @@ def _places(
         inner = rng.choice(functions)
         line = rng.randrange(inner.span.start_line, max(inner.span.end_line, inner.span.start_line + 1))
         chain = [
-            Scope(
-                kind=s.kind,
-                name=s.name,
-                signature=s.signature,
-                start_line=s.span.start_line,
-                end_line=s.span.end_line,
-                start_byte=s.span.start_byte,
-                end_byte=s.span.end_byte,
-            )
+            cursor.scope(s)
             for s in symbols
             if s.span.start_line <= line < s.span.end_line and (s.kind in CALLABLES or s.kind in TYPES)
         ]
         text = (root / row.path).read_text(encoding="utf-8", errors="replace")
         lines = text.split("\n")
         near = (n for far in range(_NEAR) for n in dict.fromkeys((line - far, line + far)))
-        names = dict.fromkeys(w for n in near if 0 <= n < len(lines) for w in _WORD.findall(lines[n]))
+        names = dict.fromkeys(w for n in near if 0 <= n < len(lines) for w in WORD.findall(lines[n]))
         imports = tuple(name for item, _ in reader.imports(row.path) for name in item.names)
         around = Surroundings(
             path=row.path, root=str(root), language=row.language, chain=tuple(chain), names=tuple(names),

@@ -73,7 +73,7 @@ class _Trial:
         if not operations:
             return
         with self._child() as child:
-            await child.until(_ready, _silent)
+            await child.until(ready, silent)
             for done in range(0, operations, _ROUND):
                 self.checkout.do(min(_ROUND, operations - done))
                 await self._compare(f"after {self.checkout.done} operations")
@@ -84,7 +84,7 @@ class _Trial:
         while self.kills < kills:
             with self._child() as child:
                 if self._rng.random() >= _STARTING:
-                    await child.until(_ready, _silent)
+                    await child.until(ready, silent)
                 self.checkout.do(self._rng.randrange(1, 15))
                 await asyncio.sleep(self._rng.random() * _MOMENT_S)
                 child.kill()
@@ -100,27 +100,32 @@ class _Trial:
         """Give the kept index time to become equal to one made anew."""
         shutil.rmtree(self._anew, ignore_errors=True)
         with self._child(self._anew, once=True) as child:
-            await child.finished(_silent)
+            await child.finished(silent)
         wanted = dump(self._anew)
-        deadline, now = time.monotonic() + _PATIENCE_S, dict[str, Any]()
-        while time.monotonic() < deadline:
-            with contextlib.suppress(IndexDamaged):
-                now = dump(self.live)
-            if now == wanted:
-                break
-            await asyncio.sleep(_LOOK_S)
+        now = await settled(self.live, wanted)
         self.comparisons += 1
         if now != wanted:
             keys = sorted(k for k in now.keys() | wanted.keys() if now.get(k) != wanted.get(k))
             self.different.append(f"{when}: {len(keys)} differ, such as {', '.join(keys[:3])}")
 
 
-def _ready(state: RootState | None) -> bool:
+async def settled(folder: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    """What the index in `folder` holds once that is `wanted`, or when it has had its time."""
+    deadline, now = time.monotonic() + _PATIENCE_S, dict[str, Any]()
+    while now != wanted and time.monotonic() < deadline:
+        await asyncio.sleep(_LOOK_S)
+        with contextlib.suppress(IndexDamaged):
+            now = dump(folder)
+    return now
+
+
+def ready(state: RootState | None) -> bool:
+    """Whether the root's index is complete."""
     return state is not None and state.phase == "ready"
 
 
-def _silent(done: int, total: int) -> None:
-    pass
+def silent(done: int, total: int) -> None:
+    """Progress that nobody is told."""
 
 
 def dump(folder: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -48,11 +47,7 @@ async def run(target: Target, progress: Progress) -> Outcome:
     outcome = Outcome(name="index", seed=target.seed)
     with tempfile.TemporaryDirectory(prefix="foretype-bench-") as name:
         root, folder = Path(name) / "root", Path(name) / "index"
-        if target.root is None:
-            lines = repo.generate(root, target.generate, target.seed)
-            outcome.notes.append(f"generated {lines} lines with seed {target.seed}")
-        else:
-            shutil.copytree(target.root, root, symlinks=True, ignore=_uncopied)
+        outcome.notes += repo.put(root, target.root, target.generate, target.seed)
         plan = Plan(vocabulary=target.vocabulary)
         outcome.figures.update(await _first(roots.normal(root), folder, plan, outcome, progress))
         outcome.figures["restart_s"] = await _second(roots.normal(root), folder, plan, progress)
@@ -63,10 +58,6 @@ async def run(target: Target, progress: Progress) -> Outcome:
     if not target.vocabulary:
         outcome.notes.append("no model's vocabulary is here: without token counts and n-grams")
     return outcome
-
-
-def _uncopied(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if name in ("__pycache__", "site-packages", ".git", "node_modules")]
 
 
 async def _first(root: Path, folder: Path, plan: Plan, outcome: Outcome, progress: Progress) -> Figures:

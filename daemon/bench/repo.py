@@ -7,6 +7,7 @@ each other; names repeat as they do in real code.
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,6 +36,7 @@ _ADJECTIVES = (
     "Bounded", "Lazy", "Nested",
 )
 # fmt: on
+_UNCOPIED = shutil.ignore_patterns("__pycache__", "site-packages", ".git", "node_modules")
 
 
 class _Writer:
@@ -70,6 +72,14 @@ def camel(name: str) -> str:
     """snake_case → camelCase."""
     head, *rest = name.split("_")
     return head + "".join(part.title() for part in rest)
+
+
+def put(place: Path, root: Path | None, lines: int, seed: int) -> tuple[str, ...]:
+    """Copy `root` to `place`, or generate so many lines there; what to say of it."""
+    if root is None:
+        return (f"generated {generate(place, lines, seed)} lines with seed {seed}",)
+    shutil.copytree(root, place, symlinks=True, ignore=_UNCOPIED)
+    return ()
 
 
 def generate(folder: Path, lines: int, seed: int) -> int:

@@ -8,7 +8,6 @@ memory after the warm-up. At the end the database must equal that of an index ma
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import statistics
 import tempfile
 import time
@@ -18,11 +17,10 @@ from pathlib import Path
 
 from daemon import roots
 from daemon.bench.churn import WORDS, Work
-from daemon.bench.equivalence import Progress, dump
+from daemon.bench.equivalence import Progress, dump, ready, settled, silent
 from daemon.bench.indexchild import IndexChild
 from daemon.bench.outcome import Figures, Outcome, table
-from indexer.errors import IndexDamaged
-from indexer.frames import DATABASE, Plan, RootState
+from indexer.frames import DATABASE, Plan
 from indexer.read import Reader
 
 _ROUND = 50
@@ -30,7 +28,6 @@ _PER_S = 100
 """Changes a second at most: 50,000 take 500 s."""
 _WARM = 0.2
 """Share of the rounds before the slope begins: caches fill."""
-_PATIENCE_S = 120.0
 _REST_S = 5.0
 """Idle time in which an indexer empties its log."""
 _LOOK_S = 0.05
@@ -54,7 +51,7 @@ async def run(changes: int, seed: int, vocabulary: str, progress: Progress) -> O
         folder = roots.normal(Path(name))
         work, live = Work(folder / "root", seed), folder / "live"
         with IndexChild(work.root, live, plan, once=False) as child:
-            await child.until(_ready, progress)
+            await child.until(ready, progress)
             first, began = child.descriptors(), time.monotonic()
             looks = await _live(work, child, live, changes, progress)
             seconds = time.monotonic() - began
@@ -110,21 +107,11 @@ def _memory(looks: Sequence[_Look]) -> Figures:
 async def _equal(root: Path, live: Path, anew: Path, plan: Plan) -> bool:
     """Whether the kept index comes to hold what one made anew does."""
     with IndexChild(root, anew, plan, once=True) as child:
-        await child.finished(lambda done, total: None)
+        await child.finished(silent)
     wanted = dump(anew)
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(IndexDamaged):
-            if dump(live) == wanted:
-                return True
-        await asyncio.sleep(_LOOK_S)
-    return False
+    return await settled(live, wanted) == wanted
 
 
 def _wal(folder: Path) -> int:
     log = folder / f"{DATABASE}-wal"
     return log.stat().st_size if log.exists() else 0
-
-
-def _ready(state: RootState | None) -> bool:
-    return state is not None and state.phase == "ready"

@@ -17,7 +17,7 @@ from daemon import indexing
 from daemon.bench import (
     cancelling,
     context,
-    contextual,
+    epochs,
     equivalence,
     exactness,
     index,
@@ -41,7 +41,7 @@ _SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llam
 
 def register(subparsers: Any) -> None:
     """Add the command `bench` with its measurements."""
-    words = "measure on this machine: speed while typing, exactness, cancelling, quality, overheads"
+    words = "measure on this machine: speed while typing, exactness, quality, overheads, index, context"
     top = subparsers.add_parser("bench", help=words, description=words)
     kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
     _typing(kinds)
@@ -105,11 +105,15 @@ def _typing(kinds: Any) -> None:
     _peered(parser)
     words = "a recorded llama.vim session to show beside it (default: the one of the checkout)"
     parser.add_argument("--session", type=Path, metavar="FILE", help=words)
+    how = parser.add_mutually_exclusive_group()
     words = "at the recorded times, each edit cancelling the request before it; one-line answers"
-    parser.add_argument("--realtime", action="store_true", help=words)
-    words = "with stable context on: the document is indexed and named, pauses leave time for idle work"
-    parser.add_argument("--context", action="store_true", help=words)
-    parser.add_argument("--root", type=Path, metavar="DIR", help="a copy of this folder around the document")
+    how.add_argument("--realtime", action="store_true", help=words)
+    words = (
+        "with stable context on: the document is indexed and named, pauses leave time for idle work; no peer"
+    )
+    how.add_argument("--context", action="store_true", help=words)
+    words = "with --context: a copy of this folder around the document"
+    parser.add_argument("--root", type=Path, metavar="DIR", help=words)
     parser.set_defaults(run=_run_typing)
 
 
@@ -199,8 +203,12 @@ def _run_typing(arguments: argparse.Namespace) -> int:
         trace=arguments.trace, session=session, start=arguments.start, limit=arguments.limit,
         seed=arguments.seed, model=arguments.model, peer=arguments.peer,
     )  # fmt: skip
+    if arguments.root and not arguments.context:
+        raise BadRequest("--root means nothing without --context", "Give both or none")
     if arguments.context:
-        return _show(arguments, lambda report: contextual.run(plan, arguments.root, report))
+        if arguments.peer:
+            raise BadRequest("--context has no peer", "Leave out --peer")
+        return _show(arguments, lambda report: epochs.run(plan, arguments.root, report))
     measure = realtime.run if arguments.realtime else keystrokes.run
     return _show(arguments, lambda report: measure(plan, report))
 

@@ -1,6 +1,8 @@
-"""Which pieces fit: shares by tier, the best first, unused room to the next tiers, every token counted.
+"""Which pieces fit: shares by tier, the best first, every token counted.
 
     candidates → not visible, not told twice → the best K of P2 and P3 → shares → the order of the prompt
+
+What the tiers leave of their shares, and the window of its own, goes to the best pieces that are left over.
 
 Scores follow 0.7 · AST importance + 0.3 · recency; P3 decays with the distance of references.
 """
@@ -15,15 +17,13 @@ from daemon.nouns import Noun
 from daemon.surroundings import Lost, Piece
 
 TIERS = ("P1", "P2", "P3", "P4")
-BEST = 15
-"""Pieces of P2 and of P3 that are looked at."""
 _DECAY = 0.7
 """What a step through references leaves of a score in P3."""
 _SAME = 0.8
 """Share of a piece's lines that makes it a duplicate."""
 _ORDER = {
     "outline": 0, "definition": 1, "enclosing": 2, "sibling": 3, "similar": 3, "text": 3, "caller": 3,
-    "client": 4, "accepted": 5, "recent": 5, "diagnostic": 6, "clipboard": 6,
+    "accepted": 5, "recent": 5, "diagnostic": 6, "clipboard": 6,
 }  # fmt: skip
 """The more stable a kind, the earlier it stands in the prompt."""
 _TRIMMED = {"outline": 4, "enclosing": 3, "sibling": 4, "similar": 4, "recent": 4, "clipboard": 1}
@@ -51,11 +51,12 @@ def choose(
     room: int,
     taken: int,
     shares: Sequence[int],
+    best: int,
     count: Callable[[str], int],
     shown: str = "",
-    best: int = BEST,
 ) -> Chosen:
-    """Choose within `room` tokens, of which the window takes `taken`. `shares` are percents of P0 to P4;
+    """Choose within `room` tokens, of which the window takes `taken`. `shares` are percents of P0 to P4,
+    of which the first only says what is meant for the window; `best` pieces of P2 and of P3 are looked at.
     `count` counts the tokens of a text; `shown` is the window's text. The tokens of the pieces, with
     separators and path lines, never exceed room - taken. The same pieces in any order give the same."""
     ranked = sorted(pieces, key=_rank)

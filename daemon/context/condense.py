@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from daemon.context.oneline import WORD
+
 _CONTROL = re.compile(
     r"\s*(?:@|\}|(?:async\s+)?(?:if|elif|else|elsif|unless|for|foreach|while|loop|do|try|except|catch|rescue"
     r"|ensure|finally|with|match|case|switch|when|default|select|return|raise|throw|throws|yield|break"
@@ -15,7 +17,6 @@ _CONTROL = re.compile(
 )
 _CLOSERS = re.compile(r"\s*[)\]}]+[;,)]*\s*$")
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|\"\"\"|''')")
-_WORD = re.compile(r"[^\W\d]\w*")
 _OPEN, _CLOSE = "([", ")]"
 _DOC = re.compile(r"(:) (?:\"{3}|'{3}).*$")
 _ASIDE = re.compile(r"\s*(?:@|//|/\*|\*|#(?!\[|include)|\"{3}|'{3})")
@@ -71,7 +72,7 @@ def _telling(lines: Sequence[str], names: Collection[str]) -> set[str]:
     """Names without those that stand in so many lines that they choose none."""
     counts = dict.fromkeys(names, 0)
     for line in lines:
-        for word in set(_WORD.findall(line)):
+        for word in set(WORD.findall(line)):
             if word in counts:
                 counts[word] += 1
     most = max(_FEW, len(lines) // 4)
@@ -81,7 +82,7 @@ def _telling(lines: Sequence[str], names: Collection[str]) -> set[str]:
 def _name(head: str) -> list[str]:
     """The name that a member's head declares, as a list of one or none."""
     before = re.split(r"[(:={;]", head, maxsplit=1)[0]
-    return _WORD.findall(before)[-1:]
+    return WORD.findall(before)[-1:]
 
 
 def _wanted(text: str, names: Collection[str]) -> bool:
@@ -89,7 +90,7 @@ def _wanted(text: str, names: Collection[str]) -> bool:
         return True
     if _COMMENT.match(text):
         return False
-    return text.rstrip().endswith("{") or any(word in names for word in _WORD.findall(text))
+    return text.rstrip().endswith("{") or any(word in names for word in WORD.findall(text))
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int]]:

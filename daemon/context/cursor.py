@@ -10,10 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+import msgspec
 import numpy as np
 
 from daemon.context import lines
 from daemon.context.imported import imported
+from daemon.context.oneline import indent_of
 from daemon.documents.document import Document
 from daemon.surroundings import Scope, Surroundings, Zone
 from indexer.definitions import Definitions
@@ -45,7 +47,7 @@ _NAME: Final = re.compile(r"(?:^|_)identifier$|^name$|^identifiers$")
 
 def around(document: Document) -> Surroundings:
     """Where the cursor of a document stands. Without a cursor its end is taken."""
-    language = _language(document.language)
+    language = registry.find(document.language)
     text, source = document.text, document.source
     offset = document.offset if document.offset >= 0 else len(text)
     byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
@@ -67,7 +69,6 @@ def around(document: Document) -> Surroundings:
         zone=zone,
         node=node,
         chain=chain,
-        opens_block=where.opens and zone in ("code", "type"),
         indent=where.indent,
         names=lines.names(where, text, offset, language),
         imports=imported(document, byte, language),
@@ -87,13 +88,6 @@ def _deeper(
     inner = chain[-1]
     shown = lines.chain(lines.place(text, offset, line, language, line - inner.start_line))
     return (*chain, *(s for s in shown if s.start_line > inner.start_line and s.name != inner.name))
-
-
-def _language(name: str) -> Language | None:
-    try:
-        return registry.get(name)
-    except KeyError:
-        return None
 
 
 class _View:
@@ -156,12 +150,12 @@ class _View:
         definitions = Definitions(self._source, newlines, self._language)
         definitions.read(self._spans)
         found = [
-            _scope(symbol, self._byte, self._where.line)
+            _reaching(scope(symbol), self._byte, self._where.line)
             for symbol, (start, end) in zip(definitions.symbols, definitions.ranges, strict=True)
             if symbol.kind in _SCOPES and self._inside(start, end)
         ]
         found += _containers(self._source, newlines, self._spans, self._byte)
-        found.sort(key=lambda scope: (scope.start_byte, -scope.end_byte))
+        found.sort(key=lambda one: (one.start_byte, -one.end_byte))
         return tuple(found)
 
     def _inside(self, start: int, end: int) -> bool:
@@ -175,9 +169,9 @@ class _View:
             return False
         begin = self._source.rfind(b"\n", 0, start) + 1
         margin = self._source[begin:start].decode("utf-8", "replace")
-        here = self._where.indent if not self._where.head.strip() else lines.columns(self._where.head + ".")
+        here = self._where.indent if not self._where.head.strip() else indent_of(self._where.head + ".")
         same = b"\n" not in self._source[self._anchor : self._byte]
-        return here > lines.columns(margin + ".") or (same and start >= begin)
+        return here > indent_of(margin + ".") or (same and start >= begin)
 
     def _zone(self) -> Zone:
         byte, found = self._byte, "code"
@@ -229,17 +223,24 @@ def _broken(path: Sequence[Node]) -> bool:
     return (wide[-1] if wide else path[-1]).has_error
 
 
-def _scope(symbol: Symbol, byte: int, line: int) -> Scope:
-    """A block by indentation goes on to the cursor."""
+def scope(symbol: Symbol) -> Scope:
+    """A definition as what encloses a cursor."""
     span = symbol.span
     return Scope(
         kind=symbol.kind,
         name=symbol.name,
         signature=symbol.signature,
         start_line=span.start_line,
-        end_line=max(span.end_line, line + 1),
+        end_line=span.end_line,
         start_byte=span.start_byte,
-        end_byte=max(span.end_byte, byte),
+        end_byte=span.end_byte,
+    )
+
+
+def _reaching(found: Scope, byte: int, line: int) -> Scope:
+    """A block by indentation goes on to the cursor."""
+    return msgspec.structs.replace(
+        found, end_line=max(found.end_line, line + 1), end_byte=max(found.end_byte, byte)
     )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from daemon.context.oneline import WORD
 from daemon.surroundings import Scope, Surroundings
 from indexer.languages import registry
 from indexer.render import CALLABLES
 
-WORD = re.compile(r"[^\W\d]\w*")
 MOST_NAMES = 20
 """Names that are looked up."""
 _SHORTEST = 3
@@ -40,10 +39,8 @@ class Focus:
     @property
     def comment(self) -> str:
         """What begins a comment in this language."""
-        try:
-            return registry.get(self.around.language).line_comment or "#"
-        except KeyError:
-            return "#"
+        found = registry.find(self.around.language)
+        return (found.line_comment if found else "") or "#"
 
     @property
     def callable(self) -> Scope | None:

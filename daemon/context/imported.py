@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from threading import Lock
 from typing import Final
 
+from daemon.context.oneline import WORD
 from daemon.documents.document import Document
 from indexer.errors import ParseBudgetExceeded
 from indexer.imports import read_imports
@@ -17,7 +17,6 @@ _HEAD: Final = 16_384
 """Bytes of a file in which its imports are looked for."""
 _BUDGET_S: Final = 0.02
 _MOST: Final = 64
-_WORD: Final = re.compile(r"[^\W\d]\w*")
 
 _known: OrderedDict[tuple[str, bytes], tuple[str, ...]] = OrderedDict()
 _lock = Lock()
@@ -40,8 +39,8 @@ def imported(document: Document, byte: int, language: Language | None) -> tuple[
     spans = {name: [node.byte_range for node in nodes] for name, nodes in found.items() if name[0] != "_"}
     names: dict[str, None] = {}
     for entry in read_imports(document.source, [], spans, language.facts.imports.separator):
-        last = _WORD.findall(entry.module)[-1:]
-        names.update(dict.fromkeys(name for name in entry.names or last if _WORD.fullmatch(name)))
+        last = WORD.findall(entry.module)[-1:]
+        names.update(dict.fromkeys(name for name in entry.names or last if WORD.fullmatch(name)))
     with _lock:
         _known[key] = tuple(names)
         if len(_known) > _MOST:

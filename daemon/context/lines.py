@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from daemon.context.oneline import TAB, indent_of, without_comment
 from daemon.surroundings import Scope, Zone
 from indexer.languages.registry import Language
 
@@ -18,7 +19,6 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TAB: Final = 4
 MOST_LINES: Final = 2_000
 """Lines above the cursor that are looked at for what encloses it."""
 _END_LINES: Final = 400
@@ -88,17 +88,13 @@ class Place(NamedTuple):
     below: Sequence[str]
     indent: int
     """Columns at which the next statement is expected."""
-    opens: bool
+    deepens: bool
+    """The line up to the cursor expects lines indented further below it."""
 
     @property
     def line(self) -> int:
         """Number of the cursor's line."""
         return self.first + len(self.above)
-
-
-def columns(line: str) -> int:
-    """Columns of leading white space; a tab counts 4."""
-    return len(line[: len(line) - len(line.lstrip())].expandtabs(TAB))
 
 
 def place(text: str, offset: int, line: int, language: Language | None, most: int = MOST_LINES) -> Place:
@@ -107,18 +103,15 @@ def place(text: str, offset: int, line: int, language: Language | None, most: in
     head = text[start:offset]
     above = text[:start].rsplit("\n", most + 1)[:-1][-most:]
     rest, *below = text[offset : offset + 2 * _REACH].split("\n", 60)[:60]
-    opens = opens_block(head, language)
-    indent = _expected(head, above, below, opens, language)
-    return Place(head, rest, above, line - len(above), below, indent, opens)
+    deeper = deepens(head, language)
+    indent = _expected(head, above, below, deeper, language)
+    return Place(head, rest, above, line - len(above), below, indent, deeper)
 
 
-def opens_block(line: str, language: Language | None) -> bool:
-    """Whether lines indented further are expected below a line."""
-    text = line
-    if language is not None and language.line_comment and language.line_comment in text:
-        text = re.sub(rf"(?:^|\s){re.escape(language.line_comment)}.*$", "", text)
-    text = text.rstrip()
+def deepens(line: str, language: Language | None) -> bool:
+    """Whether lines indented further are expected below a line: those of a block, or of a literal."""
     name = language.name if language is not None else ""
+    text = without_comment(line, name).rstrip()
     if not text:
         return False
     if text.endswith(("{", "=>")) or _LABEL.match(text) or _BLOCK_ARGUMENTS.search(text):
@@ -131,23 +124,23 @@ def opens_block(line: str, language: Language | None) -> bool:
 
 
 def _expected(
-    head: str, above: Sequence[str], below: Sequence[str], opens: bool, language: Language | None
+    head: str, above: Sequence[str], below: Sequence[str], deeper: bool, language: Language | None
 ) -> int:
-    own = columns(head + ".")
+    own = indent_of(head + ".")
     if head.strip():
-        return own + _unit(above, below) if opens else own
+        return own + _unit(above, below) if deeper else own
     if own:
         return own
     last = next((line for line in reversed(above[-200:]) if line.strip()), "")
-    if opens_block(last, language) or last.rstrip().endswith(("(", "[")):
-        return columns(last) + _unit(above, below)
+    if deepens(last, language) or last.rstrip().endswith(("(", "[")):
+        return indent_of(last) + _unit(above, below)
     after = next((line for line in below if line.strip()), "")
-    return min(columns(last), columns(after))
+    return min(indent_of(last), indent_of(after))
 
 
 def _unit(above: Sequence[str], below: Sequence[str]) -> int:
     """Columns of one step: the smallest that is found near by."""
-    widths = [columns(line) for line in (*above[-60:], *below[:30]) if line.strip()]
+    widths = [indent_of(line) for line in (*above[-60:], *below[:30]) if line.strip()]
     steps = [b - a for a, b in itertools.pairwise(widths) if b > a]
     common = [step for step in (4, 2, 8, 3) if step in steps]
     return max(common, key=steps.count, default=TAB)
@@ -155,18 +148,18 @@ def _unit(above: Sequence[str], below: Sequence[str]) -> int:
 
 def chain(where: Place) -> tuple[Scope, ...]:
     """Enclosing definitions by indentation, the outermost first. Bytes are 0: only lines are known."""
-    floor = where.indent + where.opens
+    floor = where.indent + where.deepens
     if where.head.strip():
-        floor = columns(where.head + ".")
+        floor = indent_of(where.head + ".")
     found: list[Scope] = []
     deep = _deep(floor)
-    if where.opens and (own := _definition(where.head)):
+    if where.deepens and (own := _definition(where.head)):
         found.append(_scope(own, where.head, where.line, _end(where.below, floor, where.line + 1)))
     for back in range(len(where.above) - 1, -1, -1):
         if floor <= 0:
             break
         text = where.above[back]
-        if text.startswith(deep) or not text or text.isspace() or (width := columns(text)) >= floor:
+        if text.startswith(deep) or not text or text.isspace() or (width := indent_of(text)) >= floor:
             continue
         if text.lstrip()[0] not in "#{})]/*-" or text.lstrip().startswith("} "):
             floor, deep = width, _deep(width)
@@ -227,7 +220,7 @@ def _scope(own: tuple[str, str], header: str, start: int, end: int) -> Scope:
 def _end(below: Sequence[str], width: int, line: int) -> int:
     """The first line below that is indented no more than `width`, its closer included."""
     for step, text in enumerate(below[:_END_LINES]):
-        if text.strip() and columns(text) <= width:
+        if text.strip() and indent_of(text) <= width:
             return line + step + (text.lstrip()[0] in "})]" or text.strip() == "end")
     return line + len(below)
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from daemon.context.condense import brief
-from daemon.context.focus import MOST_NAMES, WORD, Focus
+from daemon.context.focus import MOST_NAMES, Focus
+from daemon.context.oneline import WORD
 from daemon.context.view import View
 from daemon.surroundings import Piece, PieceKind
 from indexer import render

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
-from daemon.context.focus import WORD, Focus
+from daemon.context.focus import Focus
+from daemon.context.oneline import WORD
 from daemon.context.referenced import Referenced
 from daemon.context.view import View, dedent
 from daemon.surroundings import Piece, PieceKind
@@ -36,14 +37,14 @@ _LIKENESS = 0.15
 
 def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
     """All candidates of the tier. The heaviest names come first in each kind."""
-    names = _names(focus, found)
+    names = _names(found)
     made = [*_callers(focus, view), *_siblings(focus, view), *_similar(focus, view), *_texts(focus, view)]
     for name, weight in names:
-        made += [_use(use, weight, "caller", view) for use in view.uses(name, _USES)]
+        made += [_use(use, weight, view) for use in view.uses(name, _USES)]
     return [piece for piece in made if piece is not None]
 
 
-def _names(focus: Focus, found: Referenced) -> list[tuple[str, float]]:
+def _names(found: Referenced) -> list[tuple[str, float]]:
     """Names whose uses are worth showing: what was resolved, the heaviest first."""
     weights: dict[str, float] = {}
     for one in found.definitions.values():
@@ -59,10 +60,10 @@ def _callers(focus: Focus, view: View) -> Iterator[Piece | None]:
     if scope is not None and not scope.name.startswith("__"):
         for use in view.uses(scope.name, _USES):
             if use.reference.role == "call":
-                yield _use(use, 0.5, "caller", view)
+                yield _use(use, 0.5, view)
 
 
-def _use(use: Use, weight: float, kind: PieceKind, view: View) -> Piece | None:
+def _use(use: Use, weight: float, view: View) -> Piece | None:
     """Some lines around a use, not beyond the definition that holds it."""
     line, inside = use.reference.line, use.inside
     start, end = line - _ABOVE, line + _BELOW
@@ -74,7 +75,13 @@ def _use(use: Use, weight: float, kind: PieceKind, view: View) -> Piece | None:
     role = 1.0 if use.reference.role == "call" else 0.7
     importance = _USE * weight * role * (0.6 + 0.4 * rank.nearness(view.path, use.path))
     return _piece(
-        view, kind, use.path, (max(0, start), end), text=text, name=use.reference.name, importance=importance
+        view,
+        "caller",
+        use.path,
+        (max(0, start), end),
+        text=text,
+        name=use.reference.name,
+        importance=importance,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from daemon.context.rows import IDENTIFIER, closes, finished, indent_of, is_comment, literal, opens
+from daemon.context.oneline import WORD, closes, finished, indent_of, is_comment, literal, opens
 from daemon.nouns import Lines
 from daemon.settings import Context
 from daemon.surroundings import Surroundings, WindowClass
@@ -184,7 +184,7 @@ def _statement(around: Surroundings, reason: str) -> Judged:
 
 def _empty(header: str, around: Surroundings, reason: str, fresh: bool = False) -> Judged:
     """Nothing stands below `header` yet; `fresh`: the cursor stands there."""
-    words = IDENTIFIER.findall(header)[:2]
+    words = WORD.findall(header)[:2]
     if branch := next((word for word in words if word in _BRANCHES), ""):
         if fresh:
             return Judged("medium", False, f"the empty branch of {branch}")
@@ -208,7 +208,7 @@ def _end_of_line(place: _Place, around: Surroundings) -> Judged:
         return Judged("complex", True, f"a new {defining.group(1)}")
     if _ANNOTATION(line):
         return Judged("simple", False, "a decorator")
-    used = IDENTIFIER.findall(line)
+    used = WORD.findall(line)
     known = next((name for name in reversed(used) if name in around.imports), "")
     if known:
         return Judged("medium", False, f"the line uses {known} of another file")

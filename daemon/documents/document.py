@@ -79,7 +79,4 @@ def language_of(path: str, source: bytes, named: str | None) -> Language | None:
     if found is not None or not named:
         return found
     name = named.lower()
-    try:
-        return registry.get(_ALIASES.get(name, name))
-    except KeyError:
-        return None
+    return registry.find(_ALIASES.get(name, name))

@@ -172,12 +172,6 @@ class Mirror:
         """Open documents that differ from their files, the newest first. Reads files: not for the loop."""
         return tuple(buffer.document() for buffer in self._unsaved())
 
-    def parsed(self, path: str) -> ParsedFile | None:
-        """What the index would know of an open, unsaved document. May take long: not for the loop."""
-        key = self._place(path).key
-        found = next((buffer for buffer in self._unsaved() if buffer.where.key == key), None)
-        return found.parse_file() if found is not None else None
-
     def overlay(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
         """(root, relative path) → content and UTF-8 of every unsaved document. Not for the loop."""
         found = {}

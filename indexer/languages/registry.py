@@ -263,6 +263,11 @@ def get(name: str) -> Language:
     return _table().by_name[name]
 
 
+def find(name: str) -> Language | None:
+    """A language by name; None when there is none."""
+    return _table().by_name.get(name)
+
+
 def all_names() -> tuple[str, ...]:
     """Names of all languages, variants included, sorted."""
     return tuple(sorted(_table().by_name))

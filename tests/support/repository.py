@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from daemon import roots
+from daemon.context.cursor import scope
+from daemon.context.oneline import WORD
 from daemon.readers import Readers
 from daemon.settings import Index
-from daemon.surroundings import Scope, Surroundings
+from daemon.surroundings import Surroundings
 from indexer.frames import DATABASE, Setup, Task
 from indexer.languages import registry
 from indexer.make import Maker
@@ -17,7 +18,6 @@ from indexer.parse import parse_file
 from indexer.records import ParsedFile
 from indexer.store import Store
 
-WORD = re.compile(r"[^\W\d]\w*")
 _NEAR = 20
 
 
@@ -71,15 +71,7 @@ def around(root: Path, path: str, text: str, before: str) -> Surroundings:
         language=found.language,
         line=line,
         chain=tuple(
-            Scope(
-                kind=s.kind,
-                name=s.name,
-                signature=s.signature,
-                start_line=s.span.start_line,
-                end_line=s.span.end_line,
-                start_byte=s.span.start_byte,
-                end_byte=s.span.end_byte,
-            )
+            scope(s)
             for s in chain
             if s.kind in ("class", "interface", "struct", "function", "method", "constructor")
         ),

@@ -28,8 +28,8 @@ def cost(chosen: Chosen) -> int:
     return sum(1 + count(rendered(p)) for p in chosen.pieces)
 
 
-def pick(pieces: list[Piece], room: int, taken: int = 0, **other: object) -> Chosen:
-    return choose(pieces, room=room, taken=taken, shares=SHARES, count=count, **other)  # type: ignore[arg-type]
+def pick(pieces: list[Piece], room: int, taken: int = 0, best: int = 15, shown: str = "") -> Chosen:
+    return choose(pieces, room=room, taken=taken, shares=SHARES, best=best, count=count, shown=shown)
 
 
 made = st.builds(

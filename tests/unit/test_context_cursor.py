@@ -132,30 +132,33 @@ def test_zones(path: str, marked: str, zone: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "marked", "opens", "indent"),
+    ("path", "marked", "indent"),
     [
-        ("a.py", "def f(a):|\n", True, 4),
-        ("a.py", "def f(a):\n  x = 1\n  if a:|\n", True, 4),
-        ("a.py", "def f(a):\n    |\n", False, 4),
-        ("a.py", "def f(a):\n|\n", False, 4),
-        ("a.py", "x = {'a':|\n", True, 4),
-        ("a.py", "x = foo(|\n", False, 0),
-        ("a.py", "x = foo(\n|\n", False, 4),
-        ("a.py", "def f():\n    x = 1|\n", False, 4),
-        ("a.ts", "const a = b:|\n", False, 0),
-        ("a.ts", "  items.map((x) => {|\n", True, 6),
-        ("a.go", "\tif x {|\n", True, 8),
-        ("a.rb", "def add(item)|\n", True, 4),
-        ("a.rb", "  items.each do |x||\n", True, 6),
-        ("a.sh", "if true; then|\n", True, 4),
-        ("a.lua", "for i = 1, 3 do|\n", True, 4),
-        ("a.js", "// if (x) {|\n", False, 0),
+        ("a.py", "def f(a):|\n", 4),
+        ("a.py", "def f(a):\n  x = 1\n  if a:|\n", 4),
+        ("a.py", "def f(a):\n    |\n", 4),
+        ("a.py", "def f(a):\n|\n", 4),
+        ("a.py", "x = {'a':|\n", 4),
+        ("a.py", "x = foo(|\n", 0),
+        ("a.py", "x = foo(\n|\n", 4),
+        ("a.py", "def f():\n    x = 1|\n", 4),
+        ("a.ts", "const a = b:|\n", 0),
+        ("a.ts", "  items.map((x) => {|\n", 6),
+        ("a.go", "\tif x {|\n", 8),
+        ("a.rb", "def add(item)|\n", 4),
+        ("a.rb", "  items.each do |x||\n", 6),
+        ("a.sh", "if true; then|\n", 4),
+        ("a.sh", "if [ $# -gt 1 ]; then  # words|\n", 4),
+        ("a.js", "if (a) {// words|\n", 4),
+        ("a.js", "const a = 'http://b' + {|\n", 4),
+        ("a.lua", "for i = 1, 3 do|\n", 4),
+        ("a.js", "// if (x) {|\n", 0),
     ],
 )
-def test_blocks_and_indentation(path: str, marked: str, opens: bool, indent: int) -> None:
+def test_expected_indentation(path: str, marked: str, indent: int) -> None:
     before, _, after = marked.rpartition("|")
     seen = around(document(path, before + after, len(before)))
-    assert (seen.opens_block, seen.indent) == (opens, indent)
+    assert seen.indent == indent
 
 
 def test_leaving_a_block_by_indentation() -> None:

@@ -158,14 +158,13 @@ def test_unsaved_is_what_differs_from_the_file(root: Path, mirror: Mirror) -> No
     changed = CODE.replace("first", "renamed")
     mirror.change("c", path, changed)
     assert [d.text for d in mirror.unsaved()] == [changed]
-    parsed = mirror.parsed(path)
-    assert parsed is not None
+    ((place, (parsed, source)),) = mirror.overlay().items()
+    assert (place, source) == ((str(root), "a.py"), changed.encode())
     assert [s.name for s in parsed.symbols] == ["renamed", "second"]
-    assert mirror.parsed(path) is parsed
-    assert mirror.overlay() == {(str(root), "a.py"): (parsed, changed.encode())}
+    assert mirror.overlay()[place][0] is parsed
     (root / "a.py").write_bytes(changed.replace("\n", "\r\n").encode())
     assert mirror.unsaved() == ()
-    assert mirror.parsed(path) is None
+    assert mirror.overlay() == {}
 
 
 def test_a_text_that_was_only_shown_gives_way_to_a_newer_file(root: Path, mirror: Mirror) -> None:

@@ -7,18 +7,19 @@ import re
 
 from indexer.languages import registry
 
-IDENTIFIER = re.compile(r"[^\W\d]\w*")
+WORD = re.compile(r"[^\W\d]\w*")
+TAB = 4
 _STRINGS = re.compile(r"\\.|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`")
 _BRACELESS = frozenset(("python", "ruby", "lua", "bash"))
 
 
 def opens(line: str, language: str) -> bool:
     """Whether a line opens a block of statements in its language."""
-    text = _without_comment(line, language).rstrip()
+    text = without_comment(line, language).rstrip()
     if not text:
         return False
     words = _block_words(language)
-    first = IDENTIFIER.search(text)
+    first = WORD.search(text)
     leading = first.group() if first else ""
     if language in ("python", ""):
         if text.endswith(":") and (leading in words or leading in ("case", "match")) and _depth(text) <= 0:
@@ -66,33 +67,31 @@ def _depth(line: str) -> int:
     return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
 
 
-def _without_comment(line: str, language: str) -> str:
+def without_comment(line: str, language: str) -> str:
+    """A line without the comment at its end. `#` begins one only behind white space: in a shell `$#` is a
+    number."""
     mark = _comment_mark(language)
     if not mark or mark not in line:
         return line
     kept = _STRINGS.sub(lambda m: "_" * len(m.group()), line)
-    at = kept.find(mark)
-    return line[:at] if at >= 0 else line
+    found = re.search((r"(?:^|\s)" if mark == "#" else "") + re.escape(mark), kept)
+    return line[: found.start()] if found else line
 
 
 def indent_of(line: str) -> int:
     """Columns of leading white space; a tab counts 4."""
-    return len(line[: len(line) - len(line.lstrip())].expandtabs(4))
+    return len(line[: len(line) - len(line.lstrip())].expandtabs(TAB))
 
 
 @functools.cache
 def _block_words(language: str) -> frozenset[str]:
     if not language:
         return frozenset(word for name in registry.all_names() for word in registry.get(name).block_words)
-    try:
-        return frozenset(registry.get(language).block_words)
-    except KeyError:
-        return _block_words("")
+    found = registry.find(language)
+    return frozenset(found.block_words) if found else _block_words("")
 
 
 @functools.cache
 def _comment_mark(language: str) -> str:
-    try:
-        return registry.get(language).line_comment
-    except KeyError:
-        return ""
+    found = registry.find(language)
+    return found.line_comment if found else ""
