@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from daemon import roots
 from daemon.errors import SettingsError
@@ -18,6 +18,13 @@ class Found(NamedTuple):
     reader: Reader
     root: Path
     path: str
+
+
+class Finder(Protocol):
+    """The indexes of all roots, or the one of a measurement."""
+
+    def find(self, path: str) -> Found | None:
+        """Which index answers for a file."""
 
 
 class Readers:
