@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from indexer import packing, quarantine, rank
@@ -58,16 +58,22 @@ def symbol_at(db: sqlite3.Connection, path: str, byte: int) -> tuple[int, Symbol
     return (row[0], symbol_row(row[1:])) if row else None
 
 
-def definitions(db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Place, ...]:
-    """By name."""
+def named(db: sqlite3.Connection, name: str) -> list[tuple[int, str, int, int]]:
+    """(whether it is hidden, path, number, file) of each symbol of a name."""
     sql = (
         "select not s.exported, f.path, s.seq, s.file from symbol s join file f on f.id = s.file "
         "where s.name = ? limit ?"
     )
-    rows = db.execute(sql, (name, CANDIDATES)).fetchall()
+    return db.execute(sql, (name, CANDIDATES)).fetchall()
+
+
+def definitions(
+    db: sqlite3.Connection, rows: Sequence[tuple[int, str, int, int]], limit: int, near: str
+) -> tuple[Place, ...]:
+    """The best of `rows`, made by `named`."""
     far = {path: -rank.nearness(near, path) for path in {row[1] for row in rows}}
-    rows = heapq.nsmallest(limit, ((hidden, far[path], path, seq, file) for hidden, path, seq, file in rows))
-    found = ((path, seq, symbol_of(db, file, seq)) for _, _, path, seq, file in rows)
+    best = sorted((hidden, far[path], path, seq, file) for hidden, path, seq, file in rows)[:limit]
+    found = ((path, seq, symbol_of(db, file, seq)) for _, _, path, seq, file in best)
     return tuple(Place(path=path, number=seq, symbol=symbol) for path, seq, symbol in found if symbol)
 
 

@@ -102,7 +102,7 @@ class Reader:
 
     def definitions(self, name: str, limit: int = 20, near: str = "") -> tuple[Place, ...]:
         """Where `name` is defined: exported first, nearest to the path `near` first."""
-        return self._cached("definitions", lookup.definitions, name, min(limit, MOST), near)
+        return self._cached("definitions", self._definitions, name, min(limit, MOST), near)
 
     def find(self, prefix: str, limit: int = 50) -> tuple[Place, ...]:
         """Symbols whose names begin with `prefix`, in order of names."""
@@ -164,6 +164,9 @@ class Reader:
         """Path → importance by references, 1 the largest. Reads at most `most` edges, 0.2 s for 100,000: not
         for the path of a request."""
         return self._cached("importance", _importance, most)
+
+    def _definitions(self, db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Place, ...]:
+        return lookup.definitions(db, self._cached("named", lookup.named, name), limit, near)
 
     def _cached(self, kind: str, query: Callable[..., _T], *arguments: Any) -> _T:
         key = (kind, *arguments)

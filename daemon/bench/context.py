@@ -19,8 +19,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from daemon import roots
@@ -46,7 +46,9 @@ _FILES, _VISITS = 4, 4
 """Files of one piece of work, and the places at which each is asked for."""
 _LEAST_LINES = 12
 _SETTLED_S = 10.0
-_PLAIN = Vocabulary(format=FORMAT, sha256="0" * 64, kind="bpe", pre="gpt-2", pieces=[bytes([b]) for b in range(256)])
+_PLAIN = Vocabulary(
+    format=FORMAT, sha256="0" * 64, kind="bpe", pre="gpt-2", pieces=[bytes([b]) for b in range(256)]
+)
 """Where there is no model's vocabulary, a byte is a token."""
 
 
@@ -61,25 +63,31 @@ class Target:
     vocabulary: str
 
 
-@dataclass(slots=True)
 class Times:
-    """Milliseconds of one kind of request, warm or cold."""
+    """Milliseconds of one kind of request, warm or cold: by the clock, and of the processor."""
 
-    classify: list[float] = field(default_factory=list)
-    classify_alone: list[float] = field(default_factory=list)
-    build: list[float] = field(default_factory=list)
-    build_cpu: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._spent: dict[str, list[float]] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Count what is inside."""
+        began, worked = time.perf_counter(), time.thread_time()
+        yield
+        self._spent.setdefault(f"{name}_cpu_ms", []).append(1000 * (time.thread_time() - worked))
+        self._spent.setdefault(f"{name}_ms", []).append(1000 * (time.perf_counter() - began))
+
+    def count(self) -> int:
+        """How many builds."""
+        return len(self._spent.get("build_ms", ()))
 
     def figures(self, ending: str) -> Figures:
         """By name, `ending` behind it."""
         return {
-            f"{name}{'_cpu' if cpu else ''}_ms_p{round(100 * share)}{ending}": stats.percentile(values, share)
-            for name, cpu, values in (
-                ("classify", False, self.classify), ("classify_alone", False, self.classify_alone),
-                ("build", False, self.build), ("build", True, self.build_cpu),
-            )
-            for share in (0.5, 0.99)
-        }  # fmt: skip
+            f"{name}_p{percent}{ending}": stats.percentile(values, percent / 100)
+            for name, values in sorted(self._spent.items())
+            for percent in (50, 99)
+        }
 
 
 class _Only:
@@ -120,24 +128,21 @@ def measure(reader: Reader, root: Path, target: Target, outcome: Outcome, progre
     spent: list[int] = []
     rng = random.Random(target.seed)
     work = _work(reader, rng)
-    while len(warm.build) < target.builds:
-        only = _Only(reader, root)
+    only, layout = _Only(reader, root), _layout(target.vocabulary)
+    while warm.count() < target.builds:
         mirror = Mirror(only)
         try:
-            planner = Planner(_layout(target.vocabulary), mirror, only, Context())
+            planner = Planner(layout, mirror, only, Context())
             for visit, path in next(work):
-                request = _request(root, path, reader, rng)
-                planned = _classified(mirror, planner, request, warm if visit else cold)
-                began, worked = time.perf_counter(), time.thread_time()
-                following = planner.following(planned)
                 times = warm if visit else cold
-                times.build.append(1000 * (time.perf_counter() - began))
-                times.build_cpu.append(1000 * (time.thread_time() - worked))
+                planned = _classified(mirror, planner, _request(root, path, reader, rng), times)
+                with times.of("build"):
+                    following = planner.following(planned)
                 if following is not None:
                     planner.begin(planned.around, *following)
                     pieces.append(len(following[0].pieces))
-                    spent.append(sum(planner.layout.count(p.text) for p in following[0].pieces))
-                progress(min(len(warm.build), target.builds), target.builds)
+                    spent.append(sum(layout.count(piece.text) for piece in following[0].pieces))
+                progress(min(warm.count(), target.builds), target.builds)
         finally:
             mirror.shut()
     outcome.figures.update(warm.figures(""), **cold.figures("_cold"))
@@ -149,13 +154,10 @@ def _classified(mirror: Mirror, planner: Planner, request: CompletionRequest, ti
     mirror.see(request)
     mirror.settle(_SETTLED_S)
     document = mirror.see(request)
-    began = time.perf_counter()
-    around = cursor.around(document)
-    found = time.perf_counter()
-    window.classify(around, request.prefix, request.suffix, "auto", rate=0.0, settings=Context())
-    ended = time.perf_counter()
-    times.classify.append(1000 * (ended - began))
-    times.classify_alone.append(1000 * (ended - found))
+    with times.of("classify"):
+        around = cursor.around(document)
+        with times.of("classify_alone"):
+            window.classify(around, request.prefix, request.suffix, "auto", rate=0.0, settings=Context())
     return planner.plan(request)
 
 
@@ -190,7 +192,7 @@ def _holds_functions(reader: Reader, row: FileRow) -> bool:
 
 
 def _request(root: Path, path: str, reader: Reader, rng: random.Random) -> CompletionRequest:
-    """A random line of a random function, as it stands while it is typed: its rest and the next are missing."""
+    """A random line of a random function as it is typed: its rest and the next line are missing."""
     text = (root / path).read_text(encoding="utf-8", errors="replace")
     lines = text.split("\n")
     inner = rng.choice([s for s in reader.symbols(path) if s.kind in CALLABLES]).span

@@ -30,6 +30,7 @@ _LEAST = 0.02
 """Least score of a stretch: one name that stands nowhere else in 50 places."""
 _FULL = 0.4
 """A stretch with this score could not be more alike."""
+_NEWLINE = 10
 Lines = npt.NDArray[np.int64]
 
 
@@ -61,13 +62,14 @@ def pieces(focus: Focus) -> Iterator[Piece]:
 def _hits(focus: Focus) -> list[Lines]:
     """Of each name near the cursor that is a clue: the lines outside the window that hold it."""
     first, last = focus.shown
-    ends = np.cumsum([len(line) + 1 for line in focus.lines])
+    ends = np.flatnonzero(np.frombuffer(focus.text.encode("utf-32-le", "surrogatepass"), "<u4") == _NEWLINE)
     found = []
     for name in list(focus.weights)[:_NAMES]:
-        before = [len(part) for part in focus.text.split(name)[:-1]]
-        if before:
+        parts = focus.text.split(name)
+        if len(parts) > 1:
+            before = np.fromiter(map(len, parts), np.int64, len(parts) - 1)
             at = np.cumsum(before) + len(name) * np.arange(len(before))
-            lines = np.unique(np.searchsorted(ends, at, side="right"))
+            lines = np.unique(np.searchsorted(ends, at))
             lines = lines[(lines < first) | (lines >= last)]
             if 0 < len(lines) <= _PLACES:
                 found.append(lines)
