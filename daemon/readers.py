@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from daemon import roots
 from daemon.errors import SettingsError
@@ -19,6 +19,13 @@ class Found(NamedTuple):
     reader: Reader
     root: Path
     path: str
+
+
+class Finder(Protocol):
+    """The indexes of all roots, or the one of a measurement."""
+
+    def find(self, path: str) -> Found | None:
+        """Which index answers for a file."""
 
 
 class Readers:

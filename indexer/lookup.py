@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from indexer import packing, quarantine, rank
@@ -17,14 +18,13 @@ from indexer.answers import (
     file_row,
     identity,
     place_row,
+    symbol_of,
     symbol_row,
 )
 from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet, Symbol
 from indexer.schema import FILE_COLUMNS
 
 _EXAMPLES = 3
-_EXPORTED = 12
-"""Place of `exported` in a row of path, number and SYMBOL."""
 
 
 def files(db: sqlite3.Connection, language: str, after: str, limit: int) -> tuple[FileRow, ...]:
@@ -58,15 +58,23 @@ def symbol_at(db: sqlite3.Connection, path: str, byte: int) -> tuple[int, Symbol
     return (row[0], symbol_row(row[1:])) if row else None
 
 
-def definitions(db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Place, ...]:
-    """By name."""
+def named(db: sqlite3.Connection, name: str) -> list[tuple[int, str, int, int]]:
+    """(whether it is hidden, path, number, file) of each symbol of a name."""
     sql = (
-        f"select f.path, s.seq, {SYMBOL} from symbol s join file f on f.id = s.file "  # noqa: S608 - constants
+        "select not s.exported, f.path, s.seq, s.file from symbol s join file f on f.id = s.file "
         "where s.name = ? limit ?"
     )
-    found = db.execute(sql, (name, CANDIDATES)).fetchall()
-    found.sort(key=lambda row: (not row[_EXPORTED], -rank.nearness(near, row[0]), row[0], row[1]))
-    return tuple(place_row(row) for row in found[:limit])
+    return db.execute(sql, (name, CANDIDATES)).fetchall()
+
+
+def definitions(
+    db: sqlite3.Connection, rows: Sequence[tuple[int, str, int, int]], limit: int, near: str
+) -> tuple[Place, ...]:
+    """The best of `rows`, made by `named`."""
+    far = {path: -rank.nearness(near, path) for path in {row[1] for row in rows}}
+    best = sorted((hidden, far[path], path, seq, file) for hidden, path, seq, file in rows)[:limit]
+    found = ((path, seq, symbol_of(db, file, seq)) for _, _, path, seq, file in best)
+    return tuple(Place(path=path, number=seq, symbol=symbol) for path, seq, symbol in found if symbol)
 
 
 def find(db: sqlite3.Connection, prefix: str, limit: int) -> tuple[Place, ...]:

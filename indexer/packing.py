@@ -86,9 +86,7 @@ class References:
             ]
             self.names = shape.names
             self._which, self._role, start, extra, line, symbol = columns
-            lengths = np.array([len(name) for name in shape.names], dtype=np.int64)
-            self._start = np.cumsum(start)
-            self._end = self._start + extra + (lengths[self._which] if len(start) else extra)
+            self._start, self._extra = np.cumsum(start), extra
             self._line = np.cumsum(line)
             self._symbol = np.cumsum(symbol)
         except (ValueError, IndexError) as error:
@@ -108,17 +106,17 @@ class References:
             picked = np.flatnonzero(self._which == self.names.index(name))
         else:
             return ()
-        columns = (self._which, self._role, self._start, self._end, self._line, self._symbol)
+        columns = (self._which, self._role, self._start, self._extra, self._line, self._symbol)
         return tuple(
             Reference(
                 name=self.names[which],
                 role=ROLES[role],
                 start_byte=start,
-                end_byte=end,
+                end_byte=start + len(self.names[which]) + extra,
                 line=line,
                 symbol=symbol,
             )
-            for which, role, start, end, line, symbol in zip(
+            for which, role, start, extra, line, symbol in zip(
                 *(c[picked].tolist() for c in columns), strict=True
             )
         )

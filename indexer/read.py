@@ -7,6 +7,7 @@ query meets is told to the writer and raised as IndexDamaged; without a database
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -36,6 +37,7 @@ class Reader:
         self._file: tuple[int, int] | None = None
         self._lock = threading.RLock()
         self._cache: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._words: dict[str, seek.Places] = {}
         self._seen = -1
 
     def __enter__(self) -> Self:
@@ -53,6 +55,7 @@ class Reader:
                 self._db.close()
             self._db = None
             self._cache.clear()
+            self._words.clear()
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -99,7 +102,7 @@ class Reader:
 
     def definitions(self, name: str, limit: int = 20, near: str = "") -> tuple[Place, ...]:
         """Where `name` is defined: exported first, nearest to the path `near` first."""
-        return self._cached("definitions", lookup.definitions, name, min(limit, MOST), near)
+        return self._cached("definitions", self._definitions, name, min(limit, MOST), near)
 
     def find(self, prefix: str, limit: int = 50) -> tuple[Place, ...]:
         """Symbols whose names begin with `prefix`, in order of names."""
@@ -142,12 +145,12 @@ class Reader:
     def similar(self, bands: bytes, limit: int = 10, apart: str = "") -> tuple[Place, ...]:
         """Callables whose signatures share bands (similarity.query_bands), most shared first; `score` is the
         share of bands. Those in the file `apart` are left out."""
-        with self._snapshot() as db:
-            return seek.similar(db, bands, min(limit, MOST), apart)
+        return self._cached("similar", seek.similar, bands, min(limit, MOST), apart)
 
     def search(self, text: str, limit: int = 10, apart: str = "") -> tuple[Snippet, ...]:
         """Chunks that hold the words of `text`, rare words weighing most; `apart` is a path left out."""
-        return self._cached("search", seek.search, text, min(limit, MOST), apart)
+        query = functools.partial(seek.search, known=self._words)
+        return self._cached("search", query, text, min(limit, MOST), apart)
 
     def edges(self, path: str, limit: int = 50) -> tuple[Edge, ...]:
         """Files that a file refers to, the heaviest edge first."""
@@ -161,6 +164,9 @@ class Reader:
         """Path → importance by references, 1 the largest. Reads at most `most` edges, 0.2 s for 100,000: not
         for the path of a request."""
         return self._cached("importance", _importance, most)
+
+    def _definitions(self, db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Place, ...]:
+        return lookup.definitions(db, self._cached("named", lookup.named, name), limit, near)
 
     def _cached(self, kind: str, query: Callable[..., _T], *arguments: Any) -> _T:
         key = (kind, *arguments)
@@ -187,6 +193,7 @@ class Reader:
                     version = db.execute("pragma data_version").fetchone()[0]
                     if version != self._seen:
                         self._cache.clear()
+                        self._words.clear()
                         self._seen = version
                     db.execute("begin")
                     try:

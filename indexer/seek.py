@@ -6,6 +6,9 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from indexer import packing, rank
 from indexer.answers import CANDIDATES, READ_FILES, Place, Use, chunk_of, identity, paths_of, symbol_of
 from indexer.records import Chunk, Snippet
@@ -16,7 +19,16 @@ _COMMON = 256
 """A word found in so many chunks does not choose."""
 _SPARE = 4
 """Chunks read beyond those asked for, so that one with the text as written can come forward."""
+_KNOWN = 512
+"""Words whose places are remembered, 2 KB each."""
+_HOLDING = "select rowid from chunk_text where chunk_text match ? order by rowid desc limit ?"
+_HOLDING_FEW = "select rowid from chunk_text where chunk_text match ? limit ?"
+"""A third faster, where all are within the limit anyway."""
+_NONE = np.empty(0, np.int64)
 _WORD = re.compile(r"[^\W_]+")
+
+Places = npt.NDArray[np.int64]
+Weights = npt.NDArray[np.float64]
 
 
 def callers(db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Use, ...]:
@@ -40,66 +52,82 @@ def callers(db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[U
 def similar(db: sqlite3.Connection, bands: bytes, limit: int, apart: str) -> tuple[Place, ...]:
     """By shared band keys."""
     words = packing.band_words(bands).split()
-    shared: dict[int, int] = {}
     sql = "select rowid from band where band match ? order by rowid desc limit ?"
-    for word in words:
-        for (place,) in db.execute(sql, (f'"{word}"', CANDIDATES)):
-            shared[place] = shared.get(place, 0) + 1
+    rows = [_ids(db, sql, f'"{word}"', CANDIDATES) for word in words]
+    places, shared = np.unique(np.concatenate([_NONE, *rows]), return_counts=True)
     left_out = identity(db, apart) if apart else 0
     found: list[Place] = []
-    for place in sorted(shared, key=lambda p: (-shared[p], p)):
+    for at in np.argsort(-shared, kind="stable").tolist():
+        place = int(places[at])
         file, number = place >> packing.PLACE_BITS, place & (packing.PLACES - 1)
         symbol = symbol_of(db, file, number) if file != left_out else None
         path = paths_of(db, [file]).get(file) if symbol else None
         if symbol and path:
-            found.append(Place(path=path, number=number, symbol=symbol, score=shared[place] / len(words)))
+            score = int(shared[at]) / len(words)
+            found.append(Place(path=path, number=number, symbol=symbol, score=score))
         if len(found) >= limit:
             break
     return tuple(found)
 
 
-def search(db: sqlite3.Connection, text: str, limit: int, apart: str) -> tuple[Snippet, ...]:
-    """By words, each chunk weighing the sum of its words' rarity; a chunk with the text as written leads."""
-    scores = _scores(db, list(dict.fromkeys(w.lower() for w in _WORD.findall(text)))[:_WORDS])
-    left_out = identity(db, apart) if apart else 0
-    places = sorted(
-        (p for p in scores if p >> packing.PLACE_BITS != left_out), key=lambda p: (-scores[p], -p)
-    )
-    places = places[: min(limit + _SPARE, READ_FILES)]
-    paths = paths_of(db, [p >> packing.PLACE_BITS for p in places])
+def search(
+    db: sqlite3.Connection, text: str, limit: int, apart: str, *, known: dict[str, Places]
+) -> tuple[Snippet, ...]:
+    """By words, each chunk weighing the sum of its words' rarity; a chunk with the text as written leads.
+    `known` remembers where words stand; whoever keeps it clears it when the database changes."""
+    words = list(dict.fromkeys(w.lower() for w in _WORD.findall(text)))[:_WORDS]
+    scores = _best(*_scores(db, words, known), identity(db, apart) if apart else 0, limit + _SPARE)
+    paths = paths_of(db, [p >> packing.PLACE_BITS for p in scores])
     literal = text.strip().lower()
     found = []
-    for place in places:
+    for place, weight in scores.items():
         file, number = place >> packing.PLACE_BITS, place & (packing.PLACES - 1)
         chunk = chunk_of(db, file, number)
         if chunk is not None and file in paths:
-            score = scores[place] + (1.0 if literal in chunk.text.lower() else 0.0)
+            score = weight + (1.0 if literal in chunk.text.lower() else 0.0)
             found.append(_snippet(paths[file], chunk, score))
     found.sort(key=lambda s: -s.score)
     return tuple(found[:limit])
 
 
-def _scores(db: sqlite3.Connection, words: Sequence[str]) -> dict[int, float]:
-    """Chunk → weight. Words found in few chunks choose; the common ones only add where those are."""
-    sql = "select rowid from chunk_text where chunk_text match ? order by rowid desc limit ?"
-    hits = {w: [r[0] for r in db.execute(sql, (f'"{w}"', _COMMON))] for w in words}
+def _best(places: Places, scores: Weights, left_out: int, most: int) -> dict[int, float]:
+    """The best places by weight, of equal ones the newest first, without those of the file `left_out`."""
+    kept = places >> packing.PLACE_BITS != left_out
+    places, scores = places[kept], scores[kept]
+    order = np.lexsort((-places, -scores))[: min(most, READ_FILES)]
+    return dict(zip(places[order].tolist(), scores[order].tolist(), strict=True))
+
+
+def _scores(db: sqlite3.Connection, words: Sequence[str], known: dict[str, Places]) -> tuple[Places, Weights]:
+    """Chunks in ascending order and what each weighs. Words found in few chunks choose; the common ones only
+    add where those are."""
+    if len(known) > _KNOWN:
+        known.clear()
+    for word in words:
+        if word not in known:
+            known[word] = _ids(db, _HOLDING, f'"{word}"', _COMMON)
+    hits = {word: known[word] for word in words}
     total = int(db.execute("select ifnull(max(id), 1) from file").fetchone()[0]) * 8
     weights = dict(zip(hits, rank.rarity([len(rows) for rows in hits.values()], total), strict=True))
     rare = [w for w, rows in hits.items() if 0 < len(rows) < _COMMON]
     common = [w for w, rows in hits.items() if len(rows) >= _COMMON]
-    scores: dict[int, float] = {}
-    for word in rare or common:
-        for place in hits[word]:
-            scores[place] = scores.get(place, 0.0) + weights[word]
+    found = [(hits[word], weights[word]) for word in rare or common]
     either = " OR ".join(f'"{w}"' for w in rare)
+    few = sum(len(hits[word]) for word in rare) <= _COMMON
     for word in common if rare else ():
-        for (place,) in db.execute(sql, (f'({either}) AND "{word}"', _COMMON)):
-            if place in scores:
-                scores[place] += weights[word]
+        sql = _HOLDING_FEW if few else _HOLDING
+        found.append((_ids(db, sql, f'({either}) AND "{word}"', _COMMON), weights[word]))
     if len(common) > 1 and not rare:
-        for (place,) in db.execute(sql, (" AND ".join(f'"{w}"' for w in common), _COMMON)):
-            scores[place] = scores.get(place, 0.0) + sum(weights[w] for w in common)
-    return scores
+        every = " AND ".join(f'"{w}"' for w in common)
+        found.append((_ids(db, _HOLDING, every, _COMMON), sum(weights[w] for w in common)))
+    places, which = np.unique(np.concatenate([_NONE, *(rows for rows, _ in found)]), return_inverse=True)
+    weighed = np.array([weight for _, weight in found], np.float64)
+    each: Weights = np.repeat(weighed, [len(rows) for rows, _ in found])
+    return places, np.bincount(which, each, minlength=len(places)).astype(np.float64)
+
+
+def _ids(db: sqlite3.Connection, sql: str, match: str, limit: int) -> Places:
+    return np.array(db.execute(sql, (match, limit)).fetchall(), np.int64).reshape(-1)
 
 
 def _snippet(path: str, chunk: Chunk, score: float) -> Snippet:

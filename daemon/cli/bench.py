@@ -161,7 +161,7 @@ def _index(kinds: Any) -> None:
     other = _add(kinds, "outline", "tokens that summaries save, and whether they parse", 200)
     other.add_argument("--root", type=Path, metavar="DIR", help="default: the standard library")
     other.set_defaults(run=_run_outline)
-    third = _add(kinds, "context", "milliseconds to gather and choose the context of a cursor", 300)
+    third = _add(kinds, "context", "milliseconds to classify a cursor and to build its context", 300)
     what = third.add_mutually_exclusive_group(required=True)
     what.add_argument("--root", type=Path, metavar="DIR", help="a copy of this folder")
     what.add_argument("--generate", type=_positive, metavar="LINES", help="a generated repository")

@@ -9,6 +9,7 @@ Scores follow 0.7 · AST importance + 0.3 · recency; P3 decays with the distanc
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -90,12 +91,12 @@ class _Desk:
         self._count = count
         self._costs: dict[str, int] = {}
         self._shown = _lines(shown)
-        self._told: dict[str, set[str]] = {}
+        self._told: dict[str, frozenset[str]] = {}
 
     def sift(self, pieces: Sequence[Piece], tier: str, best: int) -> list[Piece]:
         """Without what is visible, told by a better piece of the tier, and beyond the best."""
         kept: list[Piece] = []
-        told: dict[str, set[str]] = {}
+        told: dict[str, frozenset[str]] = {}
         for piece in pieces:
             why = self._redundant(piece, told)
             if not why and tier in ("P2", "P3") and len(kept) >= best:
@@ -133,7 +134,7 @@ class _Desk:
         for piece in pieces:
             self._lose(piece, f"over the {piece.tier} share")
 
-    def _redundant(self, piece: Piece, others: Mapping[str, set[str]]) -> str:
+    def _redundant(self, piece: Piece, others: Mapping[str, frozenset[str]]) -> str:
         lines = _lines(piece.text)
         if not lines:
             return "empty"
@@ -173,5 +174,6 @@ class _Desk:
         )
 
 
-def _lines(text: str) -> set[str]:
-    return {stripped for line in text.split("\n") if len(stripped := line.strip()) > 1}
+@functools.lru_cache(maxsize=256)
+def _lines(text: str) -> frozenset[str]:
+    return frozenset(stripped for line in text.split("\n") if len(stripped := line.strip()) > 1)

@@ -7,8 +7,10 @@ In a long file most of what the next line needs stands in the file itself, above
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from daemon.context.focus import Focus
 from daemon.context.view import dedent
@@ -28,12 +30,13 @@ _LEAST = 0.02
 """Least score of a stretch: one name that stands nowhere else in 50 places."""
 _FULL = 0.4
 """A stretch with this score could not be more alike."""
+_NEWLINE = 10
+Lines = npt.NDArray[np.int64]
 
 
 def pieces(focus: Focus) -> Iterator[Piece]:
     """The best stretches of the own file outside the window, apart from each other."""
-    hits = _hits(focus)
-    scores = _scores(hits)
+    scores = _scores(_hits(focus), len(focus.lines))
     taken: list[tuple[int, int]] = []
     for line in sorted(scores, key=lambda n: (-scores[n], abs(n - focus.around.line))):
         start, end = _stretch(focus, line)
@@ -56,33 +59,36 @@ def pieces(focus: Focus) -> Iterator[Piece]:
             )
 
 
-def _hits(focus: Focus) -> dict[int, list[str]]:
-    """Line outside the window → names near the cursor that stand in it."""
-    text, (first, last) = focus.text, focus.shown
-    found: dict[int, list[str]] = {}
+def _hits(focus: Focus) -> list[Lines]:
+    """Of each name near the cursor that is a clue: the lines outside the window that hold it."""
+    first, last = focus.shown
+    ends = np.flatnonzero(np.frombuffer(focus.text.encode("utf-32-le", "surrogatepass"), "<u4") == _NEWLINE)
+    found = []
     for name in list(focus.weights)[:_NAMES]:
-        at, line, seen = text.find(name), 0, 0
-        places: list[int] = []
-        while at >= 0 and len(places) <= _PLACES:
-            line += text.count("\n", seen, at)
-            if not first <= line < last:
-                places.append(line)
-            seen = text.find("\n", at)
-            at = text.find(name, seen) if seen >= 0 else -1
-        if len(places) <= _PLACES:
-            for line in places:
-                found.setdefault(line, []).append(name)
+        parts = focus.text.split(name)
+        if len(parts) > 1:
+            before = np.fromiter(map(len, parts), np.int64, len(parts) - 1)
+            at = np.cumsum(before) + len(name) * np.arange(len(before))
+            lines = np.unique(np.searchsorted(ends, at))
+            lines = lines[(lines < first) | (lines >= last)]
+            if 0 < len(lines) <= _PLACES:
+                found.append(lines)
     return found
 
 
-def _scores(hits: dict[int, list[str]]) -> dict[int, float]:
+def _scores(hits: Sequence[Lines], height: int) -> dict[int, float]:
     """Line → rarities of the different names in the stretch that begins there; of the best lines only."""
-    counts = Counter(name for names in hits.values() for name in names)
-    rough = {line: sum(1.0 / (2.0 + counts[name]) for name in names) for line, names in hits.items()}
-    rough = {line: sum(rough.get(line + i, 0.0) for i in range(_HEIGHT)) for line in hits}
-    best = sorted(rough, key=lambda line: (-rough[line], line))[:_LOOKED]
-    stretches = {line: {n for i in range(_HEIGHT) for n in hits.get(line + i, ())} for line in best}
-    return {line: sum(1.0 / (2.0 + counts[n]) for n in names) for line, names in stretches.items()}
+    rough = np.zeros(height + _HEIGHT)
+    for lines in hits:
+        rough[lines] += 1.0 / (2.0 + len(lines))
+    places = np.flatnonzero(rough)
+    whole = sum(rough[places + i] for i in range(_HEIGHT))
+    best = places[np.argsort(-whole, kind="stable")[:_LOOKED]] if len(places) else places
+    held = [(set(lines.tolist()), 1.0 / (2.0 + len(lines))) for lines in hits]
+    return {
+        line: sum(rarity for lines, rarity in held if not lines.isdisjoint(range(line, line + _HEIGHT)))
+        for line in best.tolist()
+    }
 
 
 def _stretch(focus: Focus, line: int) -> tuple[int, int]:

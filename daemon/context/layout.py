@@ -8,6 +8,7 @@ A model without FIM ids gets the plain prefix, and the prompt's reason says so.
 
 from __future__ import annotations
 
+import functools
 import string
 from collections import OrderedDict
 from dataclasses import replace
@@ -30,6 +31,8 @@ _CHARS = 3.2
 _PATIENCE = 3.0
 """Context that a client sends may cost this many times `jump_ms` at once."""
 _CACHED = 256
+_COUNTED = 1024
+"""Texts of pieces, 1 KB each, whose tokens are remembered."""
 _TELLING = 32
 """Evaluated tokens from which on a request tells about speed."""
 _LEARNING = 0.3
@@ -54,6 +57,7 @@ class Layout:
         self._encoded: OrderedDict[str, bytes] = OrderedDict()
         self._anchors = Anchors()
         self._head = Head(self._encode, profile.model)
+        self._counted = functools.lru_cache(_COUNTED)(lambda text: count(tokenizer.encode(text)))
         self._rate = 1.0 / max(profile.prefill_ms(1000) / 1000, 1e-6) if profile.prefill else 0.0
         self._steady = self._rate
 
@@ -130,8 +134,8 @@ class Layout:
         return max(0, min(room, int(self._settings.stable_ms * self._rate)) if self._rate else room)
 
     def count(self, text: str) -> int:
-        """Tokens of `text`. May be called from any thread."""
-        return count(self._tokenizer.encode(text))
+        """Tokens of `text`, remembered: pieces come again and again. May be called from any thread."""
+        return self._counted(text)
 
     def adopt(self, anchor: Anchor) -> None:
         """The anchor's prompt is evaluated."""

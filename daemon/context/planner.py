@@ -25,7 +25,7 @@ from daemon.context.window import classify, sized
 from daemon.documents.document import Document, Region
 from daemon.documents.mirror import Mirror
 from daemon.nouns import CompletionRequest, Prompt
-from daemon.readers import Readers
+from daemon.readers import Finder
 from daemon.redaction import redact
 from daemon.settings import Context
 from daemon.surroundings import Piece, Stable, Surroundings, WindowClass
@@ -62,7 +62,7 @@ class Better:
 class Planner:
     """Plans for one model. `plan` and `adopt` belong to the loop; `following` to any thread."""
 
-    def __init__(self, layout: Layout, mirror: Mirror, readers: Readers, settings: Context) -> None:
+    def __init__(self, layout: Layout, mirror: Mirror, readers: Finder, settings: Context) -> None:
         self.layout = layout
         self._mirror = mirror
         self._readers = readers

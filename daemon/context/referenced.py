@@ -209,7 +209,7 @@ def _piece(one: Found, text: str, kind: PieceKind) -> Piece | None:
 def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
     """A definition at the top of a file: a type's outline, what is short in whole, else its head."""
     place, span = one.place, one.place.symbol.span
-    outline = view.outlines(place.path).get(place.number, "") if place.symbol.kind not in CALLABLES else ""
+    outline = view.outline(place.path, place.number) if place.symbol.kind not in CALLABLES else ""
     if span.end_line - span.start_line <= SHORT and one.weight >= _HEAVY:
         text = view.cut(place.path, span.start_line, span.end_line)
         if text:
@@ -221,7 +221,7 @@ def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
 
 def _outlined(place: Place, view: View) -> bool:
     """Whether its type's outline shows a member."""
-    return place.symbol.name in WORD.findall(view.outlines(place.path).get(place.symbol.parent, ""))
+    return place.symbol.name in WORD.findall(view.outline(place.path, place.symbol.parent))
 
 
 def _members(path: str, number: int, group: list[Found], view: View) -> Piece | None:
@@ -264,7 +264,7 @@ def _style(path: str) -> Style | None:
 
 
 def _module(path: str, weight: float, focus: Focus, view: View) -> Piece | None:
-    text = brief(view.outlines(path).get(-1, ""), focus.text)
+    text = brief(view.outline(path, -1), focus.text)
     if not text:
         return None
     importance = min(1.0, weight * _MODULE)

@@ -19,8 +19,9 @@ from daemon.context import elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
 from daemon.context.past import Event
-from daemon.context.view import Finder, Overlay, View, dedent
+from daemon.context.view import Overlay, View, dedent
 from daemon.nouns import Extra
+from daemon.readers import Finder
 from daemon.surroundings import Piece, PieceKind, Scope, Surroundings, Tier
 from indexer.deny import denied
 from indexer.errors import IndexDamaged
@@ -47,6 +48,7 @@ class Tiers:
     def __init__(self, readers: Finder, overlay: Overlay) -> None:
         self._readers = readers
         self._overlay = overlay
+        self._drafts: dict[tuple[bytes, int], str] = {}
 
     def candidates(
         self,
@@ -79,7 +81,7 @@ class Tiers:
         found = self._readers.find(str(PurePath(around.root) / around.path))
         if found is None:
             return None
-        return View(found.reader, str(found.root), found.path, self._overlay.overlay())
+        return View(found.reader, str(found.root), found.path, self._overlay.overlay(), self._drafts)
 
     @staticmethod
     def _indexed(aim: Focus, view: View) -> list[Piece]:
@@ -119,14 +121,13 @@ def _own(aim: Focus, view: View) -> Iterator[Piece]:
         yield _piece(
             aim, "outline", "\n".join(taken), (0, first), name="imports", tier="P2", importance=_IMPORTS
         )
-    outlines, symbols = view.outlines(aim.around.path), view.own()
-    holder = aim.holder
-    number = _number(symbols, holder) if holder else -1
-    if holder and number >= 0 and (text := brief(_unseen(aim, outlines.get(number, "")), aim.text)):
+    path, holder = aim.around.path, aim.holder
+    number = _number(view.own(), holder) if holder else -1
+    if holder and number >= 0 and (text := brief(_unseen(aim, view.outline(path, number)), aim.text)):
         yield _piece(
             aim, "outline", text, (holder.start_line,) * 2, name=holder.name, tier="P2", importance=_TYPE
         )
-    elif text := brief(_unseen(aim, outlines.get(-1, "")), aim.text):
+    elif text := brief(_unseen(aim, view.outline(path, -1)), aim.text):
         yield _piece(aim, "outline", text, (0, 0), name="", tier="P2", importance=_FILE)
 
 
@@ -138,6 +139,8 @@ def _number(symbols: Sequence[Symbol], scope: Scope) -> int:
 
 def _unseen(aim: Focus, outline: str) -> str:
     """An outline without the lines that the window shows; empty when that leaves no more than heads."""
+    if not outline:
+        return ""
     seen = {_bare(line) for line in aim.lines[max(0, aim.shown[0]) : aim.shown[1]]}
     kept = [line for line in outline.split("\n") if _bare(line) not in seen and not _IMPORT.match(line)]
     told = [line for line in kept if _bare(line)]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
-from daemon.readers import Found
 from indexer import outline, rank
 from indexer.answers import Place, Use
 from indexer.deny import denied
@@ -28,6 +27,8 @@ MOST_FILES = 10
 _LONG = 20_000
 """Lines of a file beyond which its text is not read: unpacking them would take longer than a build may."""
 _CANDIDATES = 20
+_DRAFTS = 32
+"""Outlines of unsaved buffers that are remembered, with the buffers' texts."""
 _HIDDEN = 2
 """Uses asked for beyond those wanted: the nearest are often in the file itself."""
 _T = TypeVar("_T")
@@ -40,18 +41,15 @@ class Overlay(Protocol):
         """Buffers that differ from the disk."""
 
 
-class Finder(Protocol):
-    """The indexes of all roots (daemon/readers.py), or the one of a measurement."""
-
-    def find(self, path: str) -> Found | None:
-        """Which index answers for an absolute path."""
-
-
 class View:
-    """What the index and the open buffers of `root` say to the file at `path`. Raises IndexDamaged."""
+    """What the index and the open buffers of `root` say to the file at `path`. `drafts` are outlines of
+    buffers that an earlier view made. Raises IndexDamaged."""
 
-    def __init__(self, reader: Reader, root: str, path: str, unsaved: Unsaved) -> None:
+    def __init__(
+        self, reader: Reader, root: str, path: str, unsaved: Unsaved, drafts: dict[tuple[bytes, int], str]
+    ) -> None:
         self.path = path
+        self._drafts = drafts
         self._reader = reader
         self._fresh = {p: found for (r, p), found in unsaved.items() if r == root and not denied(p)}
         self._memory: dict[tuple[str, str], object] = {}
@@ -80,9 +78,12 @@ class View:
             return fresh[0].symbols
         return self._once("symbols", path, lambda: self._reader.symbols(path))
 
-    def outlines(self, path: str) -> Mapping[int, str]:
-        """Symbol number → outline of that type; -1 → of the file."""
-        return self._once("outlines", path, lambda: self._outlines(path))
+    def outline(self, path: str, number: int) -> str:
+        """The outline of a type by its symbol's number, or of the file for -1; empty when it has none."""
+        fresh = self._fresh.get(path)
+        if fresh is not None:
+            return self._drafted(fresh, number)
+        return self._once("outlines", path, lambda: self._outlines(path)).get(number, "")
 
     def imports(self) -> tuple[tuple[Import, str], ...]:
         """The file's imports with the path each means, empty when that is outside the root. Those that were
@@ -148,12 +149,17 @@ class View:
         return tuple(found[:limit])
 
     def _outlines(self, path: str) -> dict[int, str]:
-        fresh = self._fresh.get(path)
-        if fresh is None:
-            return {o.symbol: o.text for o in self._reader.outlines(path)}
+        return {o.symbol: o.text for o in self._reader.outlines(path)}
+
+    def _drafted(self, fresh: tuple[ParsedFile, bytes], number: int) -> str:
         parsed, source = fresh
-        found = outline.outline(source, parsed, registry.get(parsed.language)) if parsed.language else ()
-        return {o.symbol: o.text for o in found}
+        if (source, number) not in self._drafts:
+            language = registry.get(parsed.language) if parsed.language else None
+            found = outline.outline(source, parsed, language, number) if language is not None else ()
+            if len(self._drafts) >= _DRAFTS:
+                self._drafts.clear()
+            self._drafts[source, number] = found[0].text if found else ""
+        return self._drafts.get((source, number), "")
 
     def _lines(self, path: str) -> tuple[str, ...]:
         fresh = self._fresh.get(path)

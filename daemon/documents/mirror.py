@@ -22,7 +22,7 @@ from daemon.documents.document import Document, Region, language_of
 from daemon.documents.regions import Where, Work
 from daemon.documents.trees import difference
 from daemon.nouns import CompletionRequest
-from daemon.readers import Readers
+from daemon.readers import Finder
 from indexer.content import denied, secret
 from indexer.languages.registry import Language
 from indexer.records import ParsedFile
@@ -40,7 +40,7 @@ class Mirror:
     """See the module. Every method may be called from any thread; `see` and the events suit the loop."""
 
     def __init__(
-        self, readers: Readers, *, documents: int = MOST_DOCUMENTS, total_bytes: int = MOST_BYTES
+        self, readers: Finder, *, documents: int = MOST_DOCUMENTS, total_bytes: int = MOST_BYTES
     ) -> None:
         self._readers = readers
         self._most, self._most_bytes = documents, total_bytes
