@@ -29,13 +29,9 @@ from indexer.render import CALLABLES
 
 _ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
 """Importance of the enclosing function, the type around it, and the rest of the file."""
-
-
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
-
-
 _TOP = 200
 """Lines of a file in which its imports stand."""
 
