@@ -18,8 +18,8 @@ import msgspec
 from daemon.context import elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
-from daemon.context.past import Event
 from daemon.context.view import Finder, Overlay, View, dedent
+from daemon.documents.document import Region
 from daemon.nouns import Extra
 from daemon.surroundings import Piece, PieceKind, Scope, Surroundings, Tier
 from indexer.deny import denied
@@ -49,12 +49,12 @@ class Tiers:
         around: Surroundings,
         text: str,
         shown: tuple[int, int],
-        history: Sequence[Event] = (),
+        history: Sequence[Region] = (),
         extras: Sequence[Extra] = (),
     ) -> tuple[Piece, ...]:
         """Pieces in no particular order, the same for the same input. `text` is the file (or the window that
-        a client sent), `shown` the lines of it that the prompt shows anyway, end exclusive. `history` names
-        files relative to the root. Without an index, or when it is damaged, what needs it is missing."""
+        a client sent), `shown` the lines of it that the prompt shows anyway, end exclusive. `history` is
+        of this root. Without an index, or when it is damaged, what needs it is missing."""
         aim = focus(around, text, shown)
         made = list(past.pieces(history, extras, around.path, shown))
         view = self._view(around)
