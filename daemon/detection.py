@@ -34,7 +34,7 @@ from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 from detect_secrets.plugins.twilio import TwilioKeyDetector
 from detect_secrets.util.filetype import FileType, determine_file_type
 
-__all__ = ["PLACEHOLDER", "FileType", "Span", "determine_file_type", "spans_in"]
+__all__ = ["HAS_DIGIT", "PLACEHOLDER", "RUN", "FileType", "Span", "determine_file_type", "spans_in"]
 
 PLACEHOLDER = "REDACTED"
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -47,7 +47,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
     for pattern in plugin.denylist
 )  # fmt: skip
-"""Each needs a run that `_RUN` finds. Not here: IPPublicDetector (no secret), ArtifactoryDetector (`AP` and
+"""Each needs a run that `RUN` finds. Not here: IPPublicDetector (no secret), ArtifactoryDetector (`AP` and
 nine letters is a word), PrivateKeyDetector and JwtTokenDetector (they find only the beginning)."""
 _PASSWORD_IN_URL: re.Pattern[str] = BasicAuthDetector.denylist[0]
 _KEYWORD = re.compile(keyword.DENYLIST_REGEX, re.IGNORECASE).search
@@ -67,9 +67,9 @@ _ENVIRONMENT = re.compile(
     re.IGNORECASE,
 )
 _BLOCK = re.compile(r"^[ \t\"'`+#*/]*([A-Za-z0-9+/]{48,}={0,2})(?:\\n|\\r|[\"'`,;+\\) \t])*$")
-_RUN = re.compile(r"[A-Za-z0-9+/=_-]{20,}")
+RUN = re.compile(r"[A-Za-z0-9+/=_-]{20,}")
 _TOKEN = 16
-_HAS_DIGIT = re.compile(r"\d").search
+HAS_DIGIT = re.compile(r"\d").search
 _NAMES = frozenset((
     "a", "access", "account", "admin", "api", "app", "auth", "authorization", "aws", "basic", "bearer",
     "change", "check", "client", "config", "confirm", "confirmation", "credential", "credentials",
@@ -91,7 +91,7 @@ Span = tuple[int, int, str]
 def spans_in(line: str, kind: FileType) -> Iterator[Span]:
     """(start, end, what it is) of each secret on a line, in no order; they may overlap. `kind` is the
     language as detect-secrets names it: some need no quotes around a value."""
-    if any(_HAS_DIGIT(run.group()) for run in _RUN.finditer(line)):
+    if any(HAS_DIGIT(run.group()) for run in RUN.finditer(line)):
         yield from _by_pattern(line)
         yield from _by_entropy(line)
     if "://" in line:
@@ -114,7 +114,7 @@ def _by_pattern(line: str) -> Iterator[Span]:
                 span = match.span()  # the group is only the prefix of a token
             yield (*span, kind)
     for match in _MORE.finditer(line):
-        if _HAS_DIGIT(match.group()):
+        if HAS_DIGIT(match.group()):
             yield (*match.span(), "Token")
 
 
@@ -159,7 +159,7 @@ def _ordered(value: str) -> bool:
     letters = value.strip("+/-_=")
     return (
         heuristic.is_sequential_string(letters[:8])
-        or not _HAS_DIGIT(value)
+        or not HAS_DIGIT(value)
         or heuristic.is_potential_uuid(value)
     )
 
@@ -182,6 +182,6 @@ def _harmless(value: str) -> bool:
     if _reference(value) or heuristic.is_not_alphanumeric_string(value) or "{" in value:
         return True
     if " " in value.strip():
-        return not _HAS_DIGIT(value)
+        return not HAS_DIGIT(value)
     words = _WORD.findall(value)
-    return not _HAS_DIGIT(value) and all(word.lower() in _NAMES for word in words)
+    return not HAS_DIGIT(value) and all(word.lower() in _NAMES for word in words)

@@ -16,15 +16,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from daemon.detection import PLACEHOLDER, FileType, Span, determine_file_type, spans_in
+from daemon.detection import HAS_DIGIT, PLACEHOLDER, RUN, FileType, Span, determine_file_type, spans_in
 from daemon.nouns import Extra, Noun
 from indexer.deny import denied
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|Private-Lines: \d+")
 _KEY_RUN = re.compile(r"[A-Za-z0-9+/=]+")
 _KEY_GAP = re.compile(r"(?:\\[nr]|[\s\"'`,;()\\#*]|(?:Proc-Type|DEK-Info|Version|Comment|Hash):[^\n\\]*)*")
-_RUN = re.compile(r"[A-Za-z0-9+/=_-]{20,}")
-_HAS_DIGIT = re.compile(r"\d").search
 _LOWER_WORDS = (
     "pass", "pwd", "secret", "contrase", "apikey", "api_key", "authkey", "auth_key", "servicekey",
     "service_key", "accountkey", "account_key", "dbkey", "db_key", "databasekey", "database_key",
@@ -32,7 +30,9 @@ _LOWER_WORDS = (
     "credential", "bearer", "sig", "://",
 )  # fmt: skip
 """A line without one of these, and without a long run that has a digit, is not looked at."""
-_PIECE = re.compile(r".{1,2000}(?:[\s,;]|$)|.{1,2000}")
+_MOST = 2000
+_PIECE = re.compile(rf".{{1,{_MOST}}}(?:[\s,;]|$)|.{{1,{_MOST}}}")
+"""A very long line is looked at in pieces, cut between words where that can be."""
 _LONG = 32
 _CACHED, _CACHED_CHARACTERS = 1024, 4_000_000
 _PASSES = 6
@@ -119,7 +119,7 @@ def _redact(text: str, kind: FileType) -> Redacted:
 def _candidates(text: str) -> list[int]:
     """Numbers of the lines that deserve a look."""
     lower = text.lower()
-    at = [match.start() for match in _RUN.finditer(text) if _HAS_DIGIT(match.group())]
+    at = [match.start() for match in RUN.finditer(text) if HAS_DIGIT(match.group())]
     for word in _LOWER_WORDS if len(lower) == len(text) else ():
         position = lower.find(word)
         while position >= 0:
@@ -139,7 +139,7 @@ def _candidates(text: str) -> list[int]:
 
 def _settle(line: str, kind: FileType, found: list[str]) -> str:
     """One line without its secrets; replacing may uncover another, so it is looked at again."""
-    if len(line) > 2 * 2000:
+    if len(line) > 2 * _MOST:
         return "".join(_settle(piece, kind, found) for piece in _PIECE.findall(line))
     for _ in range(_PASSES):
         spans = [s for s in spans_in(line, kind) if line[s[0] : s[1]] != PLACEHOLDER]

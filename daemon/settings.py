@@ -80,7 +80,7 @@ class Context(Section, frozen=True):
     extra_tokens: Lowered = 2048
     """Most of the snippets that a client sends; from a project, of stable context as well."""
     idle: bool = True
-    """Evaluate a better anchor while nobody types."""
+    """Evaluate a better anchor, and stable context, while nobody types."""
     middle_tokens: Lowered = 384
     """A middle longer than this moves the anchor."""
     jump_ms: int = 1000
@@ -99,7 +99,7 @@ class Context(Section, frozen=True):
     window_simple: int = 2048
     window_medium: int = 8192
     window_complex: int = 32768
-    """Most prompt tokens per window class; a slower machine gets the same share of each."""
+    """Most prompt tokens per window class; a slower machine gets a smaller share of each."""
     output_simple: int = 32
     output_medium: int = 64
     output_complex: int = 192

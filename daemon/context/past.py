@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
 
 from daemon.context.view import dedent
+from daemon.documents.document import Region, RegionKind
 from daemon.nouns import Extra
 from daemon.surroundings import Piece, PieceKind
 from indexer.deny import denied
@@ -17,7 +17,7 @@ _LONGEST = 24
 """Lines of one event that are shown."""
 _MOST_SENT = 8_000
 """Characters of what a client sends that are looked at."""
-_WORTH: dict[str, tuple[PieceKind, float]] = {
+_WORTH: dict[RegionKind, tuple[PieceKind, float]] = {
     "edited": ("recent", 0.7),
     "visited": ("recent", 0.4),
     "accepted": ("accepted", 0.6),
@@ -28,59 +28,30 @@ _SENT: dict[str, tuple[PieceKind, float]] = {
 }
 
 
-class Event(Protocol):
-    """A stretch of a file that was edited, visited or accepted."""
-
-    @property
-    def path(self) -> str:
-        """Relative to its root, as pieces name it."""
-
-    @property
-    def start_line(self) -> int:
-        """First line."""
-
-    @property
-    def end_line(self) -> int:
-        """Line behind it."""
-
-    @property
-    def text(self) -> str:
-        """What stood there."""
-
-    @property
-    def when(self) -> float:
-        """Monotonic seconds."""
-
-    @property
-    def kind(self) -> str:
-        """`edited`, `visited` or `accepted`."""
-
-
-def recencies(history: Iterable[Event]) -> dict[str, float]:
+def recencies(history: Sequence[Region]) -> dict[str, float]:
     """Path → 1 for the file of the newest event, less for older ones. By the events alone: no clock."""
-    events = list(history)
-    newest = max((e.when for e in events), default=0.0)
+    newest = max((e.when for e in history), default=0.0)
     found: dict[str, float] = {}
-    for event in events:
-        found[event.path] = max(found.get(event.path, 0.0), _fresh(event, newest))
+    for event in history:
+        found[event.relative] = max(found.get(event.relative, 0.0), _fresh(event, newest))
     return found
 
 
 def pieces(
-    history: Sequence[Event], extras: Sequence[Extra], path: str, shown: tuple[int, int]
+    history: Sequence[Region], extras: Sequence[Extra], path: str, shown: tuple[int, int]
 ) -> Iterator[Piece]:
     """Candidates of the tier; of the own file only what the window does not show."""
     newest = max((e.when for e in history), default=0.0)
     for event in sorted(history, key=lambda e: -e.when)[:_MOST]:
-        overlaps = event.path == path and event.start_line < shown[1] and event.end_line > shown[0]
-        if event.kind not in _WORTH or overlaps or denied(event.path) or not event.text.strip():
+        overlaps = event.relative == path and event.start_line < shown[1] and event.end_line > shown[0]
+        if overlaps or denied(event.relative) or not event.text.strip():
             continue
         kind, importance = _WORTH[event.kind]
         lines = event.text.strip("\n").split("\n")[:_LONGEST]
         yield Piece(
             tier="P4",
             kind=kind,
-            path=event.path,
+            path=event.relative,
             text=dedent("\n".join(lines)),
             start_line=event.start_line,
             end_line=event.start_line + len(lines),
@@ -96,5 +67,5 @@ def pieces(
             )
 
 
-def _fresh(event: Event, newest: float) -> float:
+def _fresh(event: Region, newest: float) -> float:
     return float(0.5 ** (max(0.0, newest - event.when) / HALF_LIFE_S))

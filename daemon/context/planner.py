@@ -10,7 +10,7 @@ A request is answered with what is evaluated already: candidates are only looked
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 
 import msgspec
@@ -22,7 +22,7 @@ from daemon.context.epoch import NEAR, Epochs
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
-from daemon.documents.document import Document, Region
+from daemon.documents.document import Document
 from daemon.documents.mirror import Mirror
 from daemon.nouns import CompletionRequest, Prompt
 from daemon.readers import Finder
@@ -89,7 +89,7 @@ class Planner:
             return None
         before, after = self.layout.reach(planned.request)
         shown = _shown(planned, before, after)
-        history = _history(self._mirror.recent(), around.root)
+        history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         found = self._tiers.candidates(around, document.text, shown, history, extras)
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
@@ -211,8 +211,3 @@ def _near(document: Document) -> list[str]:
     below = document.text[document.offset :].split("\n", NEAR + 1)[: NEAR + 1]
     rows = (*above[:-1], above[-1] + below[0], *below[1:])
     return [bare for row in rows if (bare := row.strip())]
-
-
-def _history(regions: tuple[Region, ...], root: str) -> list[Region]:
-    """Regions of this root, named as its index names them."""
-    return [replace(region, path=region.relative) for region in regions if root and region.root == root]

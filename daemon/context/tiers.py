@@ -18,8 +18,8 @@ import msgspec
 from daemon.context import elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
-from daemon.context.past import Event
 from daemon.context.view import Overlay, View, dedent
+from daemon.documents.document import Region
 from daemon.nouns import Extra
 from daemon.readers import Finder
 from daemon.surroundings import Piece, PieceKind, Scope, Surroundings, Tier
@@ -30,13 +30,9 @@ from indexer.render import CALLABLES
 
 _ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
 """Importance of the enclosing function, the type around it, and the rest of the file."""
-
-
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
-
-
 _TOP = 200
 """Lines of a file in which its imports stand."""
 
@@ -55,12 +51,12 @@ class Tiers:
         around: Surroundings,
         text: str,
         shown: tuple[int, int],
-        history: Sequence[Event] = (),
+        history: Sequence[Region] = (),
         extras: Sequence[Extra] = (),
     ) -> tuple[Piece, ...]:
         """Pieces in no particular order, the same for the same input. `text` is the file (or the window that
-        a client sent), `shown` the lines of it that the prompt shows anyway, end exclusive. `history` names
-        files relative to the root. Without an index, or when it is damaged, what needs it is missing."""
+        a client sent), `shown` the lines of it that the prompt shows anyway, end exclusive. `history` is
+        of this root. Without an index, or when it is damaged, what needs it is missing."""
         aim = focus(around, text, shown)
         made = list(past.pieces(history, extras, around.path, shown))
         view = self._view(around)

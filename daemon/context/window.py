@@ -45,7 +45,6 @@ _TYPES = frozenset(("class", "interface", "struct", "enum", "trait", "impl", "mo
 _TRIPLE = ('"""', "'''")
 _DOC_LINES = 80
 
-
 Name = Literal["simple", "medium", "complex"]
 
 

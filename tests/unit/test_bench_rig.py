@@ -110,7 +110,16 @@ def test_every_measurement_has_the_common_flags(words: list[str], limit: int) ->
     assert callable(found.run)
 
 
-@pytest.mark.parametrize("words", [["typing", "--limit", "0"], ["typing", "--start", "-1"], ["quality"], []])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["typing", "--limit", "0"],
+        ["typing", "--start", "-1"],
+        ["typing", "--context", "--realtime"],
+        ["quality"],
+        [],
+    ],
+)
 def test_impossible_words_are_refused(words: list[str]) -> None:
     with pytest.raises(SystemExit):
         parsed(*words)
@@ -121,6 +130,9 @@ def test_impossible_words_are_refused(words: list[str]) -> None:
     [
         ["typing", "--trace", "missing.json.gz"],
         ["typing", "--realtime"],
+        ["typing", "--context"],
+        ["typing", "--root", "x"],
+        ["typing", "--context", "--peer", "xllamacpp"],
         ["exactness", "--trace", "missing.json.gz"],
         ["quality", "--tasks", "missing.jsonl.gz"],
         ["quality", "--tasks", "x", "--variants", "sideways"],

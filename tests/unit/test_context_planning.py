@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from support.indexing import index_once
 from support.scripted import PROFILE, VOCABULARY, ScriptedEngine
+from support.waiting import until
 
 from daemon import replay, roots
 from daemon.engine.frames import Submit
@@ -99,9 +100,7 @@ def ask(root: Path, typed: str = "", **more: object) -> CompletionRequest:
 
 
 async def resting(pipeline: Pipeline) -> None:
-    async with asyncio.timeout(20):
-        while not pipeline.resting:  # noqa: ASYNC110 - a task's end sets no event here
-            await asyncio.sleep(0.01)
+    await until(lambda: pipeline.resting)
 
 
 def text(job: Submit) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.repository import Buffers, around, indexed
 
 from daemon.context.tiers import Tiers
+from daemon.documents.document import Region, RegionKind
 from daemon.nouns import Extra
 from daemon.readers import Readers
 from daemon.settings import Index
@@ -92,14 +92,8 @@ class Bill(Base):
 }
 
 
-@dataclass(frozen=True)
-class Happened:
-    path: str
-    start_line: int
-    end_line: int
-    text: str
-    when: float
-    kind: str
+def happened(name: str, start: int, end: int, text: str, when: float, kind: RegionKind) -> Region:
+    return Region(f"/somewhere/{name}", start, end, text, when, kind, "/somewhere", name)
 
 
 @pytest.fixture(autouse=True)
@@ -131,8 +125,8 @@ def test_what_never_appears(tmp_path: Path) -> None:
     root, readers = indexed(tmp_path / "root", FILES)
     here = around(root, "shop/report.py", REPORT, "order = store.")
     history = [
-        Happened("shop/.env", 0, 1, "STORE_TOKEN=hunter2", 10.0, "edited"),
-        Happened("shop/report.py", 12, 13, "            order = store.", 11.0, "edited"),
+        happened("shop/.env", 0, 1, "STORE_TOKEN=hunter2", 10.0, "edited"),
+        happened("shop/report.py", 12, 13, "            order = store.", 11.0, "edited"),
     ]
     extras = [Extra(text="hunter2", filename="shop/.env", kind="clipboard"), Extra(text="plain snippet")]
     found = Tiers(readers, Buffers()).candidates(here, REPORT, (5, 15), history, extras)
@@ -251,9 +245,9 @@ def test_the_past_and_what_a_client_sends(tmp_path: Path) -> None:
     root, readers = indexed(tmp_path / "root", FILES)
     here = around(root, "shop/report.py", REPORT, "order = store.")
     history = [
-        Happened("shop/models.py", 3, 5, "total_price: float\nvat: float", 100.0, "edited"),
-        Happened("shop/billing.py", 5, 6, "store.find_order(1)", 700.0, "accepted"),
-        Happened("shop/store.py", 5, 6, "class Store:", 400.0, "visited"),
+        happened("shop/models.py", 3, 5, "total_price: float\nvat: float", 100.0, "edited"),
+        happened("shop/billing.py", 5, 6, "store.find_order(1)", 700.0, "accepted"),
+        happened("shop/store.py", 5, 6, "class Store:", 400.0, "visited"),
     ]
     extras = [
         Extra(text="error: no such method", filename="shop/report.py", kind="diagnostic"),
@@ -270,6 +264,6 @@ def test_the_past_and_what_a_client_sends(tmp_path: Path) -> None:
 def test_without_an_index_the_own_file_and_the_past_remain(tmp_path: Path) -> None:
     text = "def work(value):\n" + "    value += 1\n" * 50 + "    return value\n"
     here = around(tmp_path, "a.py", text, "    return")
-    history = [Happened("b.py", 0, 1, "other = 1", 1.0, "edited")]
+    history = [happened("b.py", 0, 1, "other = 1", 1.0, "edited")]
     found = Tiers(Readers(Index()), Buffers()).candidates(here, text, (40, 52), history)
     assert {p.kind for p in found} >= {"enclosing", "recent"}

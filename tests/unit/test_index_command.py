@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import until
 
 from daemon import indexing, roots
 from daemon.bench import context as bench_context
@@ -108,12 +108,6 @@ def test_roots_of_both_kinds_and_odd_names(tmp_path: Path) -> None:
     roots.file().write_text("nonsense")
     with pytest.raises(SettingsError, match=r"roots\.toml"):
         roots.specs(Index())
-
-
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not what():  # noqa: ASYNC110 - states come from another process
-            await asyncio.sleep(0.02)
 
 
 def phase(client: IndexingClient) -> str:

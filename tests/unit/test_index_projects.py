@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from support.waiting import until
 
 from daemon import roots
 from daemon.indexing import IndexingClient
@@ -23,13 +22,6 @@ def rows(folder: Path) -> set[str]:
             return {row.path for row in reader.files()}
     except (IndexDamaged, IndexUnwritable, OSError):
         return set()
-
-
-async def until(probe: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not probe():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.02)
 
 
 async def test_rows_follow_the_project_file(tmp_path: Path) -> None:
