@@ -135,7 +135,7 @@ class Anchors:
         if best and fresh + window.suffix <= max(window.jump, 2 * window.suffix):
             return best, f"new anchor, {len(best) - fresh} known characters before it"
         room = min(window.prefix, max(window.jump - window.suffix, window.suffix))
-        return _tail(head, room), "new anchor, new window"
+        return _convincing(head, _tail(head, room)), "new anchor, new window"
 
     def _remember(self, anchor: Anchor) -> None:
         self._recent[anchor] = None
@@ -158,6 +158,14 @@ def _tail(head: str, room: int) -> str:
         return head
     start = head.find("\n", len(head) - room - 1) + 1
     return head[start:] if 0 < start < len(head) else head[-room:] if room else ""
+
+
+def _convincing(head: str, chosen: str) -> str:
+    """`chosen`, the end of `head`, with lines before it until it is long enough to be found again."""
+    if len(chosen) >= _CONVINCING or len(chosen) == len(head):
+        return chosen
+    start = head.rfind("\n", 0, max(0, len(head) - _CONVINCING)) + 1
+    return head[start:] if len(head) - start <= 2 * _CONVINCING else head[-2 * _CONVINCING :]
 
 
 def _cut(prefix: str, window: Window) -> int:

@@ -144,3 +144,16 @@ def test_the_prompt_is_always_the_document(seed: int) -> None:
         assert joined.endswith(prefix) or prefix.endswith(joined)
         closers = len(suffix) - len(suffix.lstrip(")]}"))
         assert any(suffix[i:].startswith(anchor.suffix) for i in range(closers + 1))
+
+
+def test_a_small_window_is_still_found_again() -> None:
+    """On a slow machine few characters fit; too few of them could stand anywhere, and all would be evaluated."""
+    window = Window(prefix=2000, suffix=40, middle=800, jump=60, lines=3)
+    head = "".join(f"    value_{n} = compute({n})\n" for n in range(40))
+    anchors = Anchors()
+    anchor, _, reason = anchors.place(head + "    last = ", "\nend\n", window)
+    assert "new window" in reason
+    assert 80 <= len(anchor.prefix) <= 160
+    again, _, reason = anchors.place(head + "    last = c", "\nend\n", window)
+    assert again == anchor
+    assert "known anchor" in reason
