@@ -147,7 +147,7 @@ def test_the_prompt_is_always_the_document(seed: int) -> None:
 
 
 def test_a_small_window_is_still_found_again() -> None:
-    """On a slow machine few characters fit; too few of them could stand anywhere, and all would be evaluated."""
+    """On a slow machine few characters fit; too few of them could stand anywhere."""
     window = Window(prefix=2000, suffix=40, middle=800, jump=60, lines=3)
     head = "".join(f"    value_{n} = compute({n})\n" for n in range(40))
     anchors = Anchors()
