@@ -20,7 +20,7 @@ from indexer.ngram_segments import Entry, Listed, Manifest, Segment
 log = logging.getLogger(__name__)
 
 MANIFEST = "manifest"
-LARGEST = 6_000_000
+LARGEST = 2_000_000
 """Ids of a segment, about; building one takes about 25 bytes of memory per id."""
 
 File = tuple[str, Ids, bytes, int]

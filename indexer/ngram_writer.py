@@ -24,6 +24,8 @@ YOUNG = 32_000
 """A segment with fewer live ids is rewritten by the next commit instead of standing beside it."""
 FOLDED = 256_000
 """Up to so many ids in all, somewhat larger segments are too."""
+BATCH = 600_000
+"""Ids that may wait: what is sorted at once decides how much memory a first index takes."""
 MOST = 24
 """Segments after a commit; more would slow lookups down."""
 DEAD_SHARE = 0.25
@@ -92,7 +94,7 @@ class NgramWriter:
         self._new[path] = (path, numbers, digest, changed_ns or time.time_ns())
         self._waiting += len(numbers)
         self._changed = True
-        if self._waiting >= LARGEST:
+        if self._waiting >= BATCH:
             self.commit()
 
     def remove_file(self, path: str) -> None:

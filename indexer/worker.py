@@ -216,5 +216,6 @@ def _with_vocabulary(plan: Plan, vocabulary: str) -> Plan:
 
 
 def _cores() -> int:
+    """Parsing children: on two cores as well two, because the writer is busy for a third of the time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
-    return max(1, min(3, cores // 2))
+    return max(1, min(3, cores // 2 + 1))
