@@ -137,18 +137,22 @@ def _burst(text: str, chance: random.Random) -> Iterator[traces.Patch]:
 
 
 async def compare(
-    source: str, questions: Iterable[traces.Keystroke], here: rig.Rig, tick: Callable[[], None]
-) -> list[Comparison]:
-    """Ask each twice: as an editor would, then with nothing reused."""
-    found = []
+    source: str,
+    questions: Iterable[traces.Keystroke],
+    here: rig.Rig,
+    found: list[Comparison],
+    tick: Callable[[], None],
+) -> None:
+    """Ask each twice, as an editor would and with nothing reused, and add what came to `found`."""
     for key in questions:
         cached = await _ask(here, key)
         entry = Comparison(source, key.index, cached, await _ask(here, key, cache=False))
-        if not entry.equal:
+        moved = shifts(found)
+        least = noise_of(moved) if len(moved) >= ENOUGH else 0.0  # noise only grows as more is compared
+        if not entry.equal and verdict(entry, least) == UNEXPLAINED:
             entry = await _elsewhere(entry, key, here)
         found.append(entry)
         tick()
-    return found
 
 
 async def _elsewhere(entry: Comparison, key: traces.Keystroke, here: rig.Rig) -> Comparison:
@@ -256,7 +260,7 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
         outcome = here.outcome("exactness", plan.seed)
         found: list[Comparison] = []
         for part, begin in parts:
-            found += await compare(part.name, traces.replay(part, begin, plan.limit), here, tick)
+            await compare(part.name, traces.replay(part, begin, plan.limit), here, found, tick)
     outcome.figures.update(figures_of(found))
     outcome.tables += listed(found, outcome.figures)
     if plan.trace is None:
