@@ -76,7 +76,7 @@ class Epochs:
             return self._new(around, [*kept, *(p for p in wanted if p not in kept)], lost, why)
         new, left = [], room - sum(map(self._tokens, shown.pieces))
         for piece in wanted:
-            if piece not in kept and self._tokens(piece) <= left:
+            if piece not in kept and not _older(piece, shown.pieces) and self._tokens(piece) <= left:
                 left -= self._tokens(piece)
                 new.append(piece)
         if not new:
@@ -93,7 +93,8 @@ class Epochs:
         old = self._files[_key(around)].pieces
         gone = [piece for piece in old if piece not in kept]
         for piece in gone:
-            if piece.path in changed or _older(piece, wanted):
+            own = piece.path == around.path  # changes with every keystroke, and is no less true for that
+            if piece.path in changed or (not own and _older(piece, wanted)):
                 return f"{piece.source} has changed"
         total = sum(map(self._tokens, old))
         stale = sum(map(self._tokens, gone))
@@ -133,5 +134,5 @@ def _holds(piece: Piece, around: Surroundings, near: Sequence[str]) -> bool:
 
 
 def _older(piece: Piece, wanted: Sequence[Piece]) -> bool:
-    """Whether another text of the same thing is wanted: two versions of one definition would contradict."""
+    """Whether `wanted` holds a text of the same thing: two versions of one definition would contradict."""
     return any((p.path, p.kind, p.name) == (piece.path, piece.kind, piece.name) and p.name for p in wanted)

@@ -119,3 +119,11 @@ def test_in_a_window_a_piece_of_the_file_is_recognised_by_its_lines() -> None:
     assert epochs.current(at(256), ["b = 2", "a = 1", "c = 3"]).pieces == (other, own)
     assert epochs.current(at(256), ["x", "a = 1", "b = 2", "c = 3", "d"]).pieces == (other,)
     assert epochs.current(at(900), ["x", "y"]).pieces == (other, own)
+
+
+def test_what_is_shown_of_the_file_itself_may_grow_older() -> None:
+    a, b, own = piece("a"), piece("b"), piece("Main", path="main.py", start_line=300, end_line=320)
+    epochs = begun(a, b, own)
+    newer = piece("Main", words=12, path="main.py", start_line=300, end_line=320)
+    assert epochs.after(at(), [a, b, newer], (), 300) is None
+    assert epochs.current(at()).pieces == (a, b, own)
