@@ -147,10 +147,11 @@ async def compare(
     for key in questions:
         cached = await _ask(here, key)
         entry = Comparison(source, key.index, cached, await _ask(here, key, cache=False))
-        moved = shifts(found)
-        least = noise_of(moved) if len(moved) >= ENOUGH else 0.0  # noise only grows as more is compared
-        if not entry.equal and verdict(entry, least) == UNEXPLAINED:
-            entry = await _elsewhere(entry, key, here)
+        if not entry.equal:
+            moved = shifts(found)
+            least = noise_of(moved) if len(moved) >= ENOUGH else 0.0  # noise only grows as more is compared
+            if verdict(entry, least) == UNEXPLAINED:
+                entry = await _elsewhere(entry, key, here)
         found.append(entry)
         tick()
 
