@@ -154,7 +154,7 @@ def _key(plan: Plan, variant: str, here: rig.Rig, there: peer.Peer | None) -> di
         "variant": variant,
         "asked": {"tokens": TOKENS, **VARIANTS.get(variant, {})},
         "settings": repr(settings.load().context),
-        "machine": [profile["backend"], profile["device"], profile["threads"], profile["context"]],
+        "machine": [profile["backend"], profile["device"], profile["context"]],
         "build": maker,
     }
 

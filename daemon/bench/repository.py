@@ -171,7 +171,7 @@ def _key(plan: Plan, variant: str, field: Field) -> dict[str, object]:
         "variant": variant,
         "asked": [TOKENS, VARIANTS[variant][0], plan.room],
         "settings": repr(msgspec.to_builtins(Context())),
-        "machine": [profile["backend"], profile["device"], profile["threads"], profile["context"]],
+        "machine": [profile["backend"], profile["device"], profile["context"]],
         "build": instance.build_id(),
     }
 
