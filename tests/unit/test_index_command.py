@@ -181,6 +181,14 @@ async def test_the_measurements_give_their_figures(project: Path) -> None:
     assert 0 < shown.figures["saved_median"] < 1
 
 
+async def test_a_change_that_the_grammar_cannot_see_is_counted_and_said(tmp_path: Path) -> None:
+    (tmp_path / "open.py").write_text('def seen():\n    return 1\n\n\ntext = """never closed\n')
+    outcome = await bench_index.run(bench_index.Target(tmp_path, 0, 1, 1, "", 0.3), lambda done, total: None)
+    assert outcome.figures["changes_lost"] == 1
+    assert outcome.figures["change_ms_p99"] > 300
+    assert any("open.py" in note for note in outcome.notes)
+
+
 async def test_a_long_life_leaks_nothing() -> None:
     outcome = await bench_soak.run(300, 4, "", lambda done, total: None)
     figures = outcome.figures
