@@ -104,6 +104,8 @@ class CompletionRequest(Noun, frozen=True):
     """The client can replace text after the cursor; without it an answer is only ever inserted."""
     warm: bool = False
     """Evaluate the prompt, generate nothing."""
+    alternative: bool = False
+    """A further answer to the client's newest question: it ends no other request, and is less urgent."""
     anchor_lines: int | None = None
     """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: as planned."""
     heal: bool = True
@@ -155,6 +157,8 @@ class Counters(Noun, frozen=True):
     """Decode calls, prompt slices included."""
     drafted: int = 0
     accepted: int = 0
+    by_source: dict[str, tuple[int, int]] = {}
+    """Of drafts: source → (drafted, accepted)."""
 
 
 class Timings(Noun, frozen=True):
@@ -167,7 +171,7 @@ class Timings(Noun, frozen=True):
     """Until the first token that adds text beyond the cursor."""
     total: float = 0.0
     compute: float = 0.0
-    """Time inside llama.cpp."""
+    """Time inside llama.cpp for decodes that held rows of this request."""
 
 
 class Generation(Noun, frozen=True):
