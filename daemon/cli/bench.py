@@ -1,4 +1,5 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context`."""
+"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context |
+coalesce`."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from daemon import indexing
 from daemon.bench import (
     cancelling,
+    coalescing,
     context,
     epochs,
     equivalence,
@@ -50,6 +52,8 @@ def register(subparsers: Any) -> None:
         kinds, "cancel", "requests abandoned by the next: does the engine stop?", cancelling.REQUESTS
     )
     parser.set_defaults(run=_run_cancel)
+    words = "keystrokes in bursts, with and without shared runs: how many runs are saved?"
+    _add(kinds, "coalesce", words, coalescing.EDITS).set_defaults(run=_run_coalesce)
     _quality(kinds)
     parser = _add(kinds, "overhead", "what daemon and doors add: time, idle CPU, memory", 200)
     parser.add_argument(
@@ -222,6 +226,11 @@ def _run_exactness(arguments: argparse.Namespace) -> int:
 def _run_cancel(arguments: argparse.Namespace) -> int:
     a = arguments
     return _show(a, lambda report: cancelling.run(a.limit, a.seed, a.model, report))
+
+
+def _run_coalesce(arguments: argparse.Namespace) -> int:
+    a = arguments
+    return _show(a, lambda report: coalescing.run(a.limit, a.seed, a.model, report))
 
 
 def _run_quality(arguments: argparse.Namespace) -> int:
