@@ -170,9 +170,12 @@ class Seat:
         yield self.cut(stop, run.text[len(self._typed) : given])
 
     def cut(self, stop: StopReason, text: str = "", note: str = "") -> Generation:
-        """The Generation of a request that leaves its run early. What was evaluated is not known here."""
-        others = [seat for seat in self.run.seats if seat is not self]
-        work = Counters() if others else Counters(prompt=count(self.job.tokens))
+        """The Generation of a request that leaves its run early: what a run that goes on evaluates is counted
+        by others, and of one that ends with this request only the prompt is known."""
+        ended, others = self.run.generation, [seat for seat in self.run.seats if seat is not self]
+        work = Counters() if ended or others else Counters(prompt=count(self.job.tokens))
+        if ended is not None and self.run.carrier is self:
+            work = ended.counters
         return Generation(text=text, stop=stop, note=note, counters=work, joined=self._joined)
 
     def _fitted(self, whole: Generation) -> Generation:
