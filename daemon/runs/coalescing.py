@@ -24,6 +24,9 @@ from daemon.runs.seats import Run, Seat, Turn, question
 _SUPERSEDED = Generation(text="", stop="superseded")
 _LATE_S = 0.1
 """The engine ends a request at its deadline, after its slice; so much later it is ended here."""
+_TOLD_S = 0.25
+"""How long a superseded request waits for the engine to say what it did: one that is busy with others may not
+look at it for long, and the queue must not hold what nobody wants."""
 
 
 class Runs:
@@ -165,4 +168,6 @@ class Runs:
             if run.seats and not run.ending and all(seat.over for seat in run.seats):
                 run.ending = True
                 self._engine.supersede(run.job.id)
+                for seat in run.seats:
+                    seat.turn.until = asyncio.get_running_loop().time() + _TOLD_S
             run.wake()

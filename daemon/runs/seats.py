@@ -135,11 +135,13 @@ class Seat:
 
     @property
     def over(self) -> StopReason | None:
-        """Why this request is over while its run goes on."""
+        """Why this request waits no longer for its run."""
         if self.turn.over and not self.run.ending:
             return "superseded"
         until = self.turn.until
-        return "time" if until is not None and asyncio.get_running_loop().time() >= until else None
+        if until is None or asyncio.get_running_loop().time() < until:
+            return None
+        return "superseded" if self.turn.over else "time"
 
     async def agreed(self) -> bool:
         """Wait until the run's text says what was typed; False as soon as it says something else."""
