@@ -139,6 +139,13 @@ def finished(entry: Heard) -> bool:
     return entry.stop not in ours.FAILED
 
 
+def later(alone: Sequence[Heard], shared: Sequence[Heard]) -> Figures:
+    """How much later, in ms, sharing answers what both sides answered; negative: earlier."""
+    pairs = zip(alone, shared, strict=True)
+    waits = [b.after - a.after for a, b in pairs if finished(a) and finished(b)]
+    return {"later_ms_p50": stats.percentile(waits, 0.5), "later_ms_p90": stats.percentile(waits, 0.9)}
+
+
 def moments(schedule: Sequence[Beat]) -> float:
     """Share of requests within MOMENT_S of the one before, in the same line."""
     near = sum(b.at - a.at <= MOMENT_S and not b.prefix.endswith("\n") for a, b in pairwise(schedule))
@@ -174,6 +181,7 @@ async def run(limit: int, seed: int, model: str | None, progress: Progress) -> O
     """`limit` edits, twice."""
     schedule = beats(seed, limit)
     outcome: Outcome | None = None
+    found: dict[str, list[Heard]] = {}
     for number, (side, moment) in enumerate(SIDES.items()):
 
         def report(done: int, total: int, begun: int = number * limit) -> None:
@@ -183,9 +191,10 @@ async def run(limit: int, seed: int, model: str | None, progress: Progress) -> O
             outcome = outcome or here.outcome("coalesce", seed)
             await ours.ask_whole(here.endpoint, schedule[0].body)
             before = await here.status()
-            heard = await play(schedule, here, report)
+            heard = found[side] = await play(schedule, here, report)
             outcome.figures |= figures_of(heard, before, await here.status(), side)
     assert outcome is not None
+    outcome.figures |= later(found["alone"], found["shared"])
     _sum_up(outcome, schedule)
     return outcome
 
@@ -213,5 +222,7 @@ def _sum_up(outcome: Outcome, schedule: Sequence[Beat]) -> None:
         f" {MOMENT_S * 1000:.0f} ms of the one before: that much lies in the shape",
         f"of all requests {figures['saved_by_waiting']:.0%} waited for a run that then said what was typed,"
         f" and {figures['saved_by_text']:.0%} came when it had said so already, whatever their distance",
+        f"what both sides answered came {figures['later_ms_p50']:.0f} ms later with sharing at the median,"
+        f" and {figures['later_ms_p90']:.0f} ms at p90",
         "nobody closes a request here; a client that does so before it asks again shares nothing with itself",
     ]

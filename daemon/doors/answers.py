@@ -39,10 +39,10 @@ async def answer(request: web.Request, ask: CompletionRequest, on_text: OnText |
     house, traffic = request.app[HOUSE], request.app[TRAFFIC]
     house.metrics.count("requests", ask.door)
     try:
-        with traffic.asking(ask.client):
+        with traffic.asking(ask.client, alternative=ask.alternative):
             return await _answered(house, traffic, ask, on_text)
     except Overloaded:
-        house.metrics.count("refused", "full")
+        house.metrics.count("refused", "alternative" if ask.alternative else "full")
         raise
 
 

@@ -138,8 +138,8 @@ class Traffic:
             self.empty.set()
 
     @contextlib.contextmanager
-    def asking(self, client: str) -> Iterator[None]:
-        """A completion is asked for and waited for.
+    def asking(self, client: str, *, alternative: bool = False) -> Iterator[None]:
+        """A completion, or an alternative to one, is asked for and waited for.
 
         Raises Overloaded while intake is stopped, unless `client` waits for another one already: the newer
         one takes its place, and the queue does not grow.
@@ -147,7 +147,7 @@ class Traffic:
         if not self.stopped and self.waiting >= self.high:
             self.stopped, self._since, self._left = True, time.monotonic(), 0
             self.stops += 1
-        if self.stopped and not self._asking[client]:
+        if self.stopped and (alternative or not self._asking[client]):
             seconds = self._resumes_in()
             raise Overloaded(f"{self.waiting} requests wait already", f"Try again in {seconds} s", seconds)
         self.waiting += 1

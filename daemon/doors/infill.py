@@ -95,7 +95,7 @@ async def _alternatives(
     """Further texts, all different. They wait behind nobody: the first answer is what the person waits for.
 
     They may take as long again as the first one did, within the request's limit, and none is begun when the
-    client has asked something newer, or when others are refused already.
+    client has asked something newer.
     """
     taken = time.monotonic() - begun
     ends = begun + min((ask.limits.milliseconds or MAX_MS) / 1000, 2 * taken + 0.05)
@@ -103,8 +103,8 @@ async def _alternatives(
     if ask.warm or first.stop in llama.UNFINISHED:
         return found
     for seed in range(1, wanted + 1):
-        left, traffic = (ends - time.monotonic()) * 1000, request.app[TRAFFIC]
-        if left < LEAST_MS or traffic.stopped or not traffic.has_turn(ask.client, turn):
+        left = (ends - time.monotonic()) * 1000
+        if left < LEAST_MS or not request.app[TRAFFIC].has_turn(ask.client, turn):
             break
         done = await answer(request, _alternative(ask, seed, left))
         if done.stop in (*llama.UNFINISHED, "time"):

@@ -50,13 +50,14 @@ class Runs:
     @contextlib.contextmanager
     def turn(self, asked: CompletionRequest) -> Iterator[Turn]:
         """The turn of a request. From now on, before it is planned, the client's older ones are over, unless
-        they wait for a run that the new one may share."""
+        they wait for a run that the new one may share or it is an alternative to one of them."""
         now, deadline = asyncio.get_running_loop().time(), asked.limits.deadline
         turn = Turn(f"{asked.id}.{next(self._numbers)}", asked, question(asked), now)
         turn.until = None if deadline is None else now + deadline / 1000.0 + _LATE_S
         turn.hope = self._near(turn)
         turns = self._turns.setdefault(asked.client, [])
-        self._end(older for older in turns if turn.hope is None or older.at is not turn.hope)
+        if not asked.alternative:
+            self._end(older for older in turns if turn.hope is None or older.at is not turn.hope)
         turns.append(turn)
         try:
             yield turn
@@ -119,13 +120,15 @@ class Runs:
     def _begin(self, seat: Seat) -> None:
         """A run of its own. The client's older requests are over now; so is this one, if a newer one came."""
         turn, turns = seat.turn, self._turns[seat.turn.asked.client]
+        older, newer = turns[: turns.index(turn)], turns[turns.index(turn) + 1 :]
         run = Run(turn, *seat.own, heard=turn.begun)
         seat.sit(run)
-        if turn.over or turns[-1] is not turn:
+        if turn.over or not all(other.asked.alternative for other in newer):
             run.ending = True
             run.take(_SUPERSEDED)
             return
-        self._end(turns[:-1])
+        if not turn.asked.alternative:
+            self._end(older)
         self._metrics.count("runs")
         self._runs.append(run)
         run.task = asyncio.create_task(self._work(run), name="run")

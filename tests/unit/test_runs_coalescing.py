@@ -219,6 +219,21 @@ async def test_a_client_that_goes_elsewhere_takes_nobody_along(typing: Typing) -
     assert [(await task).raw for task in (other, elsewhere)] == [typing.rest(second), typing.rest(third)]
 
 
+async def test_alternatives_end_nothing_and_end_with_their_question(typing: Typing) -> None:
+    first = await begun(typing, typing.ask("total = s"))
+    others = [
+        await begun(
+            typing, typing.ask("total = s", alternative=True, sampling=Sampling(temperature=0.4, seed=n))
+        )
+        for n in (1, 2)
+    ]
+    newer = await joining(typing, second := typing.ask("total = su"), "awaited")
+    assert [(await task).stop for task in others] == ["superseded"] * 2
+    typing.engine.go_on()
+    assert (await newer).raw == typing.rest(second)
+    assert (await first).stop == "eos"
+
+
 async def test_nobody_waits_longer_than_its_deadline(typing: Typing) -> None:
     limits = Limits(lines="line", deadline=50)
     await begun(typing, typing.ask("total = s", "a", limits=limits))
