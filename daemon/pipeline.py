@@ -96,11 +96,12 @@ class Pipeline:
         """What the run makes of the request; its text goes on as it comes."""
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:
-            async for event in self._runs.events(seat):
-                if isinstance(event, Generation):
-                    generation = event
-                elif (text := emitter.feed(event)) and on_text is not None:
-                    await on_text(text)
+            async with contextlib.aclosing(self._runs.events(seat)) as events:
+                async for event in events:
+                    if isinstance(event, Generation):
+                        generation = event
+                    elif (text := emitter.feed(event)) and on_text is not None:
+                        await on_text(text)
         except (asyncio.CancelledError, Vanished) as error:
             note = error.message if isinstance(error, Vanished) else ""
             self._completed(seat, seat.cut("cancelled", note=note), emitter)

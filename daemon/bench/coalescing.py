@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from daemon.bench import exactness, ours, rig, stats, traces, wire
@@ -86,9 +87,9 @@ def _starts(chance: random.Random, count: int) -> set[int]:
     return found
 
 
-def beats(seed: int, count: int) -> list[Beat]:
-    """The schedule, with every request made beforehand."""
-    name, text = exactness.python_source(None)
+def beats(python: Path | None, seed: int, count: int) -> list[Beat]:
+    """The schedule, with every request made beforehand. `python` is the file that is typed."""
+    name, text = exactness.python_source(python)
     lines = text.splitlines(keepends=True)
     begin = sum(map(len, lines[: len(lines) // 2]))
     end = text.find("\n", begin + count)
@@ -177,9 +178,9 @@ def figures_of(heard: Sequence[Heard], before: dict[str, Any], after: dict[str, 
     return {f"{name}_{side}": value for name, value in figures.items()}
 
 
-async def run(limit: int, seed: int, model: str | None, progress: Progress) -> Outcome:
+async def run(python: Path | None, limit: int, seed: int, model: str | None, progress: Progress) -> Outcome:
     """`limit` edits, twice."""
-    schedule = beats(seed, limit)
+    schedule = beats(python, seed, limit)
     outcome: Outcome | None = None
     found: dict[str, list[Heard]] = {}
     for number, (side, moment) in enumerate(SIDES.items()):

@@ -1,5 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context |
-coalesce`."""
+"""`foretype bench typing | exactness | cancel | coalesce | quality | overhead | index | outline | …`."""
 
 from __future__ import annotations
 
@@ -53,7 +52,9 @@ def register(subparsers: Any) -> None:
     )
     parser.set_defaults(run=_run_cancel)
     words = "keystrokes in bursts, with and without shared runs: how many runs are saved?"
-    _add(kinds, "coalesce", words, coalescing.EDITS).set_defaults(run=_run_coalesce)
+    parser = _add(kinds, "coalesce", words, coalescing.EDITS)
+    parser.add_argument("--python", type=Path, metavar="FILE", help="what is typed (default: argparse)")
+    parser.set_defaults(run=_run_coalesce)
     _quality(kinds)
     parser = _add(kinds, "overhead", "what daemon and doors add: time, idle CPU, memory", 200)
     parser.add_argument(
@@ -230,7 +231,7 @@ def _run_cancel(arguments: argparse.Namespace) -> int:
 
 def _run_coalesce(arguments: argparse.Namespace) -> int:
     a = arguments
-    return _show(a, lambda report: coalescing.run(a.limit, a.seed, a.model, report))
+    return _show(a, lambda report: coalescing.run(a.python, a.limit, a.seed, a.model, report))
 
 
 def _run_quality(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 
 from daemon.context.planner import Planned
 from daemon.engine.frames import Submit
@@ -77,15 +77,16 @@ class Runs:
         finally:
             self._leave(seat)
 
-    async def events(self, seat: Seat) -> AsyncIterator[str | Generation]:
+    async def events(self, seat: Seat) -> AsyncGenerator[str | Generation, None]:
         """As Engine.stream: the answer to the seat's request, which moves to a run of its own when the one
         it waited for says something else than was typed."""
         if not await seat.agreed():
             self._metrics.count("coalesced", "parted")
             self._leave(seat)
             self._begin(seat)
-        async for event in seat.events():
-            yield event
+        async with contextlib.aclosing(seat.events()) as events:
+            async for event in events:
+                yield event
 
     async def close(self) -> None:
         """End all runs."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -151,7 +151,7 @@ class Seat:
             await self._changed()
         return True
 
-    async def events(self) -> AsyncIterator[str | Generation]:
+    async def events(self) -> AsyncGenerator[str | Generation, None]:
         """The run's text from this request's cursor on, and last one Generation, as Engine.stream gives them.
 
         Raises what the engine raised.
