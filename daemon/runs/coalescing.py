@@ -24,7 +24,7 @@ from daemon.runs.seats import Run, Seat, Turn, question
 _SUPERSEDED = Generation(text="", stop="superseded")
 _LATE_S = 0.1
 """The engine ends a request at its deadline, after its slice; so much later it is ended here."""
-_TOLD_S = 0.25
+_TOLD_S = 0.5
 """How long a superseded request waits for the engine to say what it did: one that is busy with others may not
 look at it for long, and the queue must not hold what nobody wants."""
 
@@ -95,7 +95,8 @@ class Runs:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _near(self, turn: Turn) -> Run | None:
-        """The newest run whose text says what was typed since, or that is so young that it may yet."""
+        """The newest run whose text says what was typed since, or may yet: the last who asked for it came moments
+        ago."""
         asked = turn.asked
         measured = asked.margins or not asked.cache or asked.anchor_lines is not None
         if not self._within or asked.warm or asked.context == "now" or measured:
@@ -172,6 +173,7 @@ class Runs:
             if run.seats and not run.ending and all(seat.over for seat in run.seats):
                 run.ending = True
                 self._engine.supersede(run.job.id)
+                told = asyncio.get_running_loop().time() + _TOLD_S
                 for seat in run.seats:
-                    seat.turn.until = asyncio.get_running_loop().time() + _TOLD_S
+                    seat.turn.until = told if seat.turn.until is None else min(told, seat.turn.until)
             run.wake()
