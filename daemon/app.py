@@ -18,7 +18,7 @@ import msgspec
 import daemon
 from daemon import instance, paths, replay
 from daemon.doors import http
-from daemon.doors.house import House
+from daemon.doors.house import House, Patience
 from daemon.doors.status import Facts, status_body
 from daemon.engine.client import EngineClient, EngineModel
 from daemon.engine.late import LateEngine
@@ -100,6 +100,7 @@ class _Life:
             metrics=self._metrics,
             documents=self._pipeline.mirror,
             ledger=self._ledger,
+            patience=Patience(read=settings.server.read_s),
         )
 
     def _record(self, *passed: Any) -> None:

@@ -74,7 +74,10 @@ class Overloaded(ForetypeError):
 
     code = "overloaded"
     status = 429
-    retry_after = 1
+
+    def __init__(self, message: str, remedy: str = "", retry_after: int = 1) -> None:
+        super().__init__(message, remedy)
+        self.retry_after = retry_after
 
 
 class SettingsError(ForetypeError):

@@ -187,6 +187,8 @@ class Generation(Noun, frozen=True):
     note: str = ""
     margins: tuple[float, ...] = ()
     """Per generated token, best logit minus second best; only when the job asked for it."""
+    joined: str = ""
+    """Id of the request whose run this is part of; empty for a run of its own."""
 
 
 class Range(Noun, frozen=True):
@@ -218,6 +220,8 @@ class Completion(Noun, frozen=True):
     epoch: int = 0
     head: str = ""
     """See Prompt.head."""
+    coalesced: str = ""
+    """Id of the request whose run gave this answer too; empty for a run of its own."""
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""

@@ -1,13 +1,12 @@
 """The whole path of a request on one screen.
 
-name the file → narrow → plan → submit → stream → polish → record → idle work
+name the file → narrow → plan → join a run or begin one → stream → polish → record → idle work
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -22,14 +21,16 @@ from daemon.engine.frames import Lane, Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
-from daemon.nouns import Completion, CompletionRequest, Counters, Generation, Prompt
+from daemon.nouns import Completion, CompletionRequest, Generation, Prompt
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.projects import Projects
 from daemon.readers import Readers
+from daemon.runs.coalescing import Runs
+from daemon.runs.seats import Seat, Turn
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
-from indexer.tokens import TiktokenTokenizer, Tokenizer, count
+from indexer.tokens import TiktokenTokenizer, Tokenizer
 from indexer.vocabulary import load
 
 _ABOVE = 12
@@ -56,8 +57,7 @@ class Pipeline:
         self.mirror.left_out = lambda path: self._projects.of(path).off
         self._recoverer = Recoverer(self.mirror, self.readers)
         self._planning: tuple[str, Planner] | None = None
-        self._jobs: dict[str, set[str]] = {}
-        self._numbers = itertools.count(1)
+        self._runs = Runs(engine, metrics, settings.complete.coalesce_ms)
         self._idle = Idle(engine)
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
@@ -67,7 +67,7 @@ class Pipeline:
         """Called with what every request went through, also when nobody waits for its answer any more."""
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
-        """Answer one request; cancelling the awaiting task cancels the engine's work.
+        """Answer one request; cancelling the awaiting task ends its part in the engine's work.
 
         All texts given to `on_text` together are the completion's text.
         Raises Loading while no model is ready, NotSupported when the request fits no window.
@@ -77,51 +77,51 @@ class Pipeline:
         if narrowing.off:
             return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
         planner = self._planner()
-        self.working()
-        self._idle.stop()
-        with self._turn(request) as job_id:
+        with self._turn(request) as turn:
             planned = await self._planned(planner, narrowing.apply(request))
-            request, prompt = planned.request, planned.prompt
-            job = self._job(job_id, request, prompt)
-            self._metrics.count("anchor", prompt.reason.split(",")[0])
-            for kind in prompt.redacted:
+            request = planned.request
+            self._metrics.count("anchor", planned.prompt.reason.split(",")[0])
+            for kind in planned.prompt.redacted:
                 self._metrics.count("redacted", kind)
             emitter = Emitter(request, request.replaces)
-            generation = await self._generated(planned, job, emitter, on_text)
+            with self._runs.seat(turn, planned, self._job(turn.id, request, planned.prompt)) as seat:
+                generation = await self._generated(seat, emitter, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
-        completion = msgspec.structs.replace(
-            emitter.finish(generation, prompt.segments, prompt.reason),
-            window=f"{planned.window.name}: {planned.window.reason}",
-            epoch=planned.stable.epoch,
-            head=prompt.head,
-        )
-        self.record(planned, job, generation, completion)
+        completion = self._completed(seat, generation, emitter)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
         self.mirror.shown(request, completion.text)
         self._rest(planner, planned)
         return completion
 
-    async def _generated(
-        self, planned: Planned, job: Submit, emitter: Emitter, on_text: OnText | None
-    ) -> Generation:
-        """What the engine makes of the job; its text goes on as it comes."""
-        if job.id not in self._jobs.get(planned.request.client, ()):  # something newer was asked meanwhile
-            return Generation(text="", stop="superseded")
+    async def _generated(self, seat: Seat, emitter: Emitter, on_text: OnText | None) -> Generation:
+        """What the run makes of the request; its text goes on as it comes."""
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:
-            async with contextlib.aclosing(self._engine.stream(job)) as events:
+            async with contextlib.aclosing(self._runs.events(seat)) as events:
                 async for event in events:
                     if isinstance(event, Generation):
                         generation = event
                     elif (text := emitter.feed(event)) and on_text is not None:
                         await on_text(text)
-        except (asyncio.CancelledError, Vanished):
-            cut = Generation(text="", stop="cancelled", counters=Counters(prompt=count(job.tokens)))
-            prompt = planned.prompt
-            self.record(planned, job, cut, emitter.finish(cut, prompt.segments, prompt.reason))
+        except (asyncio.CancelledError, Vanished) as error:
+            note = error.message if isinstance(error, Vanished) else ""
+            self._completed(seat, seat.cut("cancelled", note=note), emitter)
             raise
         return generation
+
+    def _completed(self, seat: Seat, generation: Generation, emitter: Emitter) -> Completion:
+        """The completion, recorded: also when nobody waits for it any more."""
+        planned, prompt = seat.planned, seat.planned.prompt
+        completion = msgspec.structs.replace(
+            emitter.finish(generation, prompt.segments, prompt.reason),
+            window=f"{planned.window.name}: {planned.window.reason}",
+            epoch=planned.stable.epoch,
+            head=prompt.head,
+            coalesced=generation.joined,
+        )
+        self.record(planned, seat.job, generation, completion)
+        return completion
 
     def _named(self, request: CompletionRequest) -> CompletionRequest:
         """With the path of the file that its text is found in, where the client sent none."""
@@ -160,21 +160,15 @@ class Pipeline:
         )
 
     @contextlib.contextmanager
-    def _turn(self, request: CompletionRequest) -> Iterator[str]:
-        """The id of a request's job. The newest request of a client wins, from before it is planned."""
-        client, job_id = request.client, f"{request.id}.{next(self._numbers)}"
-        if not request.alternative:
-            for older in self._jobs.pop(client, ()):
-                self._engine.supersede(older)
-        self._jobs.setdefault(client, set()).add(job_id)
+    def _turn(self, request: CompletionRequest) -> Iterator[Turn]:
+        """A request's turn; idle work makes way for it."""
+        self.working()
+        self._idle.stop()
         try:
-            yield job_id
+            with self._runs.turn(request) as turn:
+                yield turn
         finally:
             self.working()
-            jobs = self._jobs.get(client, set())
-            jobs.discard(job_id)
-            if not jobs:
-                self._jobs.pop(client, None)
 
     async def prepare(self) -> None:
         """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
@@ -198,7 +192,7 @@ class Pipeline:
 
     def _rest(self, planner: Planner, planned: Planned) -> None:
         """Nobody waits any more: make the next answer here better."""
-        if not self._settings.context.idle or self._jobs:
+        if not self._settings.context.idle or self._runs.busy:
             return
         if planned.request.warm:
             self._idle.again()
@@ -207,7 +201,7 @@ class Pipeline:
 
     def noticed(self, client: str, path: str) -> None:
         """A document was opened or focused: its context is evaluated before the first keystroke."""
-        if not self._settings.context.idle or self._jobs:
+        if not self._settings.context.idle or self._runs.busy:
             return
         with contextlib.suppress(Loading, NotSupported):
             request = opening(self.mirror, client, path)
@@ -218,6 +212,7 @@ class Pipeline:
     async def close(self) -> None:
         """Stop idle work and let documents and indexes go."""
         await self._idle.close()
+        await self._runs.close()
         self._recoverer.shut()
         self.mirror.shut()
         self.readers.close()

@@ -86,6 +86,7 @@ def entry(
         trims=completion.trims,
         sampling=job.sampling,
         warm=job.warm,
+        coalesced=completion.coalesced,
         content=None if planned.document.why == DENIED else _content(job, generation, completion),
     )
 

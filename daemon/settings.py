@@ -44,6 +44,13 @@ class Server(Section, frozen=True):
     """When set, every request must carry `Authorization: Bearer <token>`."""
     max_body_mb: int = 8
     max_concurrent: int = 64
+    """Requests in the house at once."""
+    high_mark: int = 85
+    """Percent of max_concurrent: while so many completions wait, a client that waits for none gets none, …"""
+    low_mark: int = 25
+    """… until so few wait."""
+    read_s: float = 10.0
+    """A client that does not read what it is sent for so long is dropped."""
 
 
 class Engine(Section, frozen=True):
@@ -125,6 +132,8 @@ class Complete(Section, frozen=True):
     time_ms: Lowered = 2000
     temperature: float = 0.0
     top_p: float = 0.9
+    coalesce_ms: int = 50
+    """Requests of one document so close to each other may share one run; 0: none do."""
 
 
 class Index(Section, frozen=True):
@@ -190,6 +199,9 @@ _RANGES: dict[str, tuple[float, float]] = {
     "server.port": (0, 65535),
     "server.max_body_mb": (1, 64),
     "server.max_concurrent": (1, 4096),
+    "server.high_mark": (1, 100),
+    "server.low_mark": (0, 99),
+    "server.read_s": (0.1, 3600.0),
     "engine.context": (512, 1_048_576),
     "engine.threads": (0, 512),
     "engine.slice": (0, 2048),
@@ -213,6 +225,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "context.best": (1, 100),
     "complete.max_tokens": (1, 4096),
     "complete.time_ms": (1, 600_000),
+    "complete.coalesce_ms": (0, 10_000),
     "index.workers": (0, 64),
     "index.max_file_kb": (1, 65_536),
     "index.max_line": (100, 1 << 30),
@@ -275,6 +288,8 @@ def _check(settings: Settings, where: str) -> None:
         value = value_of(settings, key)
         if not low <= value <= high:
             raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")
+    if settings.server.low_mark >= settings.server.high_mark:
+        raise SettingsError(f"{where}: server.low_mark is not below server.high_mark", "Give a lower one")
     if not 1 <= sum(settings.context.shares) <= 100:
         raise SettingsError(
             f"{where}: context.shares are {settings.context.shares}", "Give 100 percent at most"

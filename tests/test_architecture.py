@@ -33,6 +33,7 @@ LAYERS = (
     ("daemon/pipeline.py", 9),
     ("daemon/replay.py", 9),
     ("daemon/idle.py", 8),
+    ("daemon/runs/", 8),
     ("daemon/context/", 7),
     ("daemon/recall/", 7),
     ("daemon/engine/", 7),

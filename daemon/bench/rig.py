@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 
 from daemon import paths
@@ -120,19 +121,24 @@ def environment(home: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def running(
-    model: str | None, *, idle: bool = False, root: Path | None = None, **context: int
+    model: str | None,
+    *,
+    idle: bool = False,
+    root: Path | None = None,
+    complete: Mapping[str, int] = MappingProxyType({}),
+    **context: int,
 ) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
-    to index, see Rig.indexed; `context` are settings of that section.
+    to index, see Rig.indexed; `complete` and `context` are settings of these sections.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
     with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as folder:
         endpoint = wire.Endpoint("127.0.0.1", free_port())
         settings = Path(folder) / "home/config/config.toml"
         settings.parent.mkdir(parents=True)
-        settings.write_text(_written(idle, root, context), encoding="utf-8")
+        settings.write_text(_written(idle, root, complete, context), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (Path(folder) / "said.log").open("w+b") as log:
@@ -147,9 +153,10 @@ async def running(
                 await ended(child)
 
 
-def _written(idle: bool, root: Path | None, context: Mapping[str, int]) -> str:
+def _written(idle: bool, root: Path | None, complete: Mapping[str, int], context: Mapping[str, int]) -> str:
     """The settings file of the private daemon."""
     lines = ["[context]", f"idle = {str(idle).lower()}", *(f"{k} = {v}" for k, v in context.items())]
+    lines += ["[complete]", *(f"{k} = {v}" for k, v in complete.items())]
     if root is not None:
         place = json.dumps(str(root), ensure_ascii=False)
         lines += ["[index]", "on = true", 'battery = "run"', f"roots = [{place}]"]

@@ -63,9 +63,10 @@ def _tokens(entry: _Body) -> int:
 def _line(entry: _Body) -> str:
     work = entry["counters"]
     at = time.strftime("%H:%M:%S", time.localtime(entry["when"]))
+    shared = f", run of {entry['coalesced']}" if entry.get("coalesced") else ""
     return (
         f"{at} {entry['id']} {entry['stop']:<10} {work['prompt']:>5} = {work['reused']:>5} reused + "
-        f"{work['evaluated']:>4} evaluated, {entry['timings']['total']:>5.0f} ms"
+        f"{work['evaluated']:>4} evaluated, {entry['timings']['total']:>5.0f} ms{shared}"
     )
 
 

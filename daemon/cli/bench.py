@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context | batch`."""
+"""`foretype bench typing | exactness | cancel | coalesce | quality | overhead | index | batch | …`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from daemon import indexing
 from daemon.bench import (
     cancelling,
+    coalescing,
     context,
     epochs,
     equivalence,
@@ -48,6 +49,10 @@ def register(subparsers: Any) -> None:
         kinds, "cancel", "requests abandoned by the next: does the engine stop?", cancelling.REQUESTS
     )
     parser.set_defaults(run=_run_cancel)
+    words = "keystrokes in bursts, with and without shared runs: how many runs are saved?"
+    parser = _add(kinds, "coalesce", words, coalescing.EDITS)
+    parser.add_argument("--python", type=Path, metavar="FILE", help="what is typed (default: argparse)")
+    parser.set_defaults(run=_run_coalesce)
     _quality(kinds)
     parser = _add(kinds, "overhead", "what daemon and doors add: time, idle CPU, memory", 200)
     parser.add_argument(
@@ -194,6 +199,11 @@ def _run_exactness(arguments: argparse.Namespace) -> int:
 def _run_cancel(arguments: argparse.Namespace) -> int:
     a = arguments
     return _show(a, lambda report: cancelling.run(a.limit, a.seed, a.model, report))
+
+
+def _run_coalesce(arguments: argparse.Namespace) -> int:
+    a = arguments
+    return _show(a, lambda report: coalescing.run(a.python, a.limit, a.seed, a.model, report))
 
 
 def _run_quality(arguments: argparse.Namespace) -> int:

@@ -73,6 +73,7 @@ def _facts(body: _Body) -> Iterator[tuple[str, str]]:
     yield "stable", f"epoch {body['epoch']}: {body['stable']}" if body["stable"] else ""
     evaluated = f"{work['reused']} reused + {work['evaluated']} evaluated"
     steps = f"{work['generated']} generated in {work['steps']} steps"
+    yield "shared", f"the run of {body['coalesced']}, which counts the work" if body.get("coalesced") else ""
     yield "tokens", f"prompt {work['prompt']} = {evaluated}; {steps}"
     parts = ", ".join(f"{name} {ms:.1f}" for name, ms in times.items())
     yield "ms", parts

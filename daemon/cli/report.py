@@ -47,10 +47,13 @@ def status(body: _Body) -> Iterator[str]:
         ("memory", _memory(body.get("memory", {}))),
         ("reuse", _reuse(body.get("reuse", {}))),
         ("queue", _pairs(body.get("queue", {}))),
+        ("flow", _pairs(body.get("flow", {}))),
+        ("runs", _pairs(body.get("runs", {}))),
         ("index", _index(body.get("index", {}))),
         ("ledger", _ledger(body.get("ledger", {}))),
         ("children", _children(body.get("children", []))),
         ("refused", _pairs(body.get("refusals", {})) or "nothing"),
+        ("dropped", _pairs(body.get("dropped", {}))),
         ("redacted", _pairs(body.get("redacted", {})) or "nothing"),
     ):
         if lines:

@@ -10,8 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from daemon.doors.house import HOUSE, TRAFFIC, OnText
+from daemon.doors.house import HOUSE, TRAFFIC, House, OnText, Traffic
 from daemon.doors.wire import Events, error_body, known
+from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest, Range
 
 MAX_TOKENS = 4096
@@ -31,9 +32,23 @@ def client_key(request: web.Request, door: str, named: str | None) -> str:
 
 
 async def answer(request: web.Request, ask: CompletionRequest, on_text: OnText | None = None) -> Completion:
-    """Run the pipeline. Cancelled with the connection; ends with stop `cancelled` when the daemon stops."""
+    """Run the pipeline. Cancelled with the connection; ends with stop `cancelled` when the daemon stops.
+
+    Raises Overloaded while too many wait for theirs already.
+    """
     house, traffic = request.app[HOUSE], request.app[TRAFFIC]
     house.metrics.count("requests", ask.door)
+    try:
+        with traffic.asking(ask.client, alternative=ask.alternative):
+            return await _answered(house, traffic, ask, on_text)
+    except Overloaded:
+        house.metrics.count("refused", "alternative" if ask.alternative else "full")
+        raise
+
+
+async def _answered(
+    house: House, traffic: Traffic, ask: CompletionRequest, on_text: OnText | None
+) -> Completion:
     started = time.perf_counter()
     pieces: list[str] = []
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+import math
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aiohttp import web
 
 from daemon.engine.protocol import Engine
+from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
-from daemon.settings import Settings
+from daemon.settings import Server, Settings
 
+LONGEST_RETRY = 30
+"""Most seconds that `Retry-After` says."""
 OnText = Callable[[str], Awaitable[None]]
 """Receives text as it comes; all pieces together are the completion's text."""
 
@@ -85,17 +92,36 @@ class House:
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests in the house."""
+    """Requests in the house. Intake of completions stops when `high` of them wait, and goes on at `low`."""
 
+    high: int = 64
+    low: int = 16
     inside: int = 0
     """Requests that count against `server.max_concurrent`."""
+    waiting: int = 0
+    """Completions among them that wait for their answer."""
+    stopped: bool = False
+    """Intake of completions has stopped."""
+    stops: int = 0
+    """How often it did."""
     empty: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while nobody is inside."""
     draining: bool = False
     works: set[asyncio.Task[Completion]] = field(default_factory=set)
+    _asking: Counter[str] = field(default_factory=Counter)
+    _since: float = 0.0
+    _left: int = 0
 
     def __post_init__(self) -> None:
         self.empty.set()
+
+    @classmethod
+    def of(cls, settings: Server) -> Traffic:
+        """With the marks of the settings."""
+        most = settings.max_concurrent
+        return cls(
+            high=max(1, math.ceil(most * settings.high_mark / 100)), low=int(most * settings.low_mark / 100)
+        )
 
     def enter(self) -> None:
         """One more is inside."""
@@ -107,6 +133,48 @@ class Traffic:
         self.inside -= 1
         if not self.inside:
             self.empty.set()
+
+    @contextlib.contextmanager
+    def asking(self, client: str, *, alternative: bool = False) -> Iterator[None]:
+        """A completion, or an alternative to one, is asked for and waited for.
+
+        Raises Overloaded while intake is stopped, unless `client` waits for another one already: the newer
+        one takes its place, and the queue does not grow.
+        """
+        if not self.stopped and self.waiting >= self.high:
+            self.stopped, self._since, self._left = True, time.monotonic(), 0
+            self.stops += 1
+        if self.stopped and (alternative or not self._asking[client]):
+            seconds = self._resumes_in()
+            raise Overloaded(f"{self.waiting} requests wait already", f"Try again in {seconds} s", seconds)
+        self.waiting += 1
+        self._asking[client] += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
+            self._left += 1
+            self.stopped = self.stopped and self.waiting > self.low
+            self._asking[client] -= 1
+            if not self._asking[client]:
+                del self._asking[client]
+
+    def _resumes_in(self) -> int:
+        """Seconds, at the pace at which answers were given since intake stopped; from 1 to LONGEST_RETRY."""
+        pace = (time.monotonic() - self._since) / self._left if self._left else 0.0
+        return min(max(1, math.ceil((self.waiting - self.low) * pace)), LONGEST_RETRY)
+
+    def facts(self) -> dict[str, Any]:
+        """For status."""
+        return {
+            "inside": self.inside,
+            "waiting": self.waiting,
+            "clients": len(self._asking),
+            "high": self.high,
+            "low": self.low,
+            "stopped": self.stopped,
+            "stops": self.stops,
+        }
 
 
 HOUSE: web.AppKey[House] = web.AppKey("house", House)

@@ -49,7 +49,7 @@ def build(house: House) -> web.Application:
     """The application: rules first, then the dialects. No static files, no CORS, no HEAD."""
     limit = house.settings.server.max_body_mb * 1024 * 1024
     app = web.Application(middlewares=[errors, guard], client_max_size=limit)
-    app[HOUSE], app[TRAFFIC], app[PEERS] = house, Traffic(), Peers()
+    app[HOUSE], app[TRAFFIC], app[PEERS] = house, Traffic.of(house.settings.server), Peers()
     dialects = (native, documents, infill, llama, ledger)
     for method, path, handler in (route for dialect in dialects for route in dialect.routes()):
         app.router.add_route(method, path, handler, expect_handler=no_invitation)

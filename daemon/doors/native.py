@@ -9,7 +9,7 @@ from aiohttp import web
 
 from daemon.documents import positions
 from daemon.doors.answers import MAX_MS, MAX_TOKENS, answer, client_key, new_id, streamed
-from daemon.doors.house import HOUSE, House
+from daemon.doors.house import HOUSE, TRAFFIC, House
 from daemon.doors.wire import read_json, reply, within
 from daemon.errors import BadRequest
 from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Lines, Range, Sampling
@@ -224,6 +224,8 @@ async def stop(request: web.Request) -> web.Response:
 
 
 async def status(request: web.Request) -> web.Response:
-    """Everything a person may want to know, with what was counted at the doors under `metrics`."""
+    """Everything a person may want to know; what was counted at the doors is under `metrics`, who waits there
+    under `flow`."""
     house = request.app[HOUSE]
-    return reply({"metrics": house.metrics.snapshot(), **await house.status()})
+    flow = request.app[TRAFFIC].facts()
+    return reply({"metrics": house.metrics.snapshot(), "flow": flow, **await house.status()})

@@ -67,6 +67,8 @@ def status_body(facts: Facts) -> _Body:
         "resting": facts.resting,
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
+        "dropped": counters.get("dropped", {}),
+        "runs": {"begun": counters.get("runs", {}).get("all", 0), **counters.get("coalesced", {})},
         "redacted": counters.get("redacted", {}),
         "errors": counters.get("errors", {}),
         "answers": counters.get("answers", {}),

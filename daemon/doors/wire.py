@@ -184,7 +184,8 @@ class Events:
                 await self._response.write(b"data: " + msgspec.json.encode(event) + b"\n\n")
         except TimeoutError as error:
             self._cut()
-            raise Vanished("The client does not read") from error
+            self._request.app[HOUSE].metrics.count("dropped", "slow reader")
+            raise Vanished(f"The client did not read for {self._patience:g} s") from error
         except ConnectionError as error:
             raise Vanished("The client is gone") from error
 

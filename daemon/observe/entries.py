@@ -59,6 +59,8 @@ class Entry(Noun, frozen=True):
     trims: tuple[str, ...] = ()
     sampling: Sampling = Sampling()
     warm: bool = False
+    coalesced: str = ""
+    """Id of the request whose run gave this answer too: the work is counted there."""
     content: Content | None = None
     """None: never kept, or purged."""
 

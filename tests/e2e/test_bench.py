@@ -111,6 +111,16 @@ def test_batch(tiny_model: Path) -> None:
     assert figures["rate_concurrency_1"] > 0
 
 
+def test_shared_runs(tiny_model: Path) -> None:
+    figures = measured("coalesce", "--model", str(tiny_model), "--limit", "12")["figures"]
+    assert figures["requests"] == figures["runs_alone"] == 12
+    assert figures["joined_awaited_alone"] == figures["joined_said_alone"] == 0
+    saved = figures["joined_awaited_shared"] + figures["joined_said_shared"] - figures["parted_shared"]
+    assert figures["runs_shared"] == 12 - saved
+    assert figures["misfits_shared"] == 0
+    assert figures["answered_shared"] + figures["overtaken_shared"] == 12
+
+
 def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.jsonl"
     row = {"task_id": "t/0", "prompt": "def f():\n", "suffix": "", "canonical_solution": "    return 1\n"}

@@ -110,6 +110,10 @@ class ScriptedEngine:
     def vocabulary(self) -> tuple[str, str]:
         return (str(self._vocabulary), "") if self._vocabulary and self.loaded else ("", "")
 
+    @property
+    def held(self) -> bool:
+        return not self._open.is_set()
+
     def hold(self) -> None:
         self._open.clear()
 

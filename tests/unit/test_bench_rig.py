@@ -97,6 +97,7 @@ def parsed(*words: str) -> argparse.Namespace:
         (["typing"], 300),
         (["exactness"], 300),
         (["cancel"], 40),
+        (["coalesce"], 300),
         (["overhead"], 200),
         (["quality", "--tasks", "x"], 150),
         (["quality", "--root", "x"], 150),

@@ -192,7 +192,7 @@ async def test_a_superseded_request_answers_empty() -> None:
         house.engine.hold()
         older = asyncio.create_task(infill(house, n_cmpl=3))
         await house.engine.until(lambda: len(house.engine.jobs) == 3)
-        newer = asyncio.create_task(infill(house, prompt="bc"))
+        newer = asyncio.create_task(infill(house, prompt="c"))
         reply = await older
         assert reply.status == 200
         assert [answer["content"] for answer in reply.json] == [""]

@@ -87,7 +87,7 @@ async def test_superseded_and_abandoned_requests_leave_a_row() -> None:
         older = asyncio.create_task(house.ask("POST", "/v1/complete", BODY))
         await house.engine.until(lambda: len(house.engine.jobs) == 1)
         _, writer = await house.connect()
-        writer.write(head_and_body("POST", "/v1/complete", BODY))
+        writer.write(head_and_body("POST", "/v1/complete", {**BODY, "max_tokens": 5}))
         await house.engine.until(lambda: len(house.engine.jobs) == 2)
         writer.close()
         assert (await older).json["stop"] == "superseded"

@@ -1,0 +1,1 @@
+"""Runs of the engine, and the requests that wait for them."""

@@ -1,0 +1,69 @@
+"""An engine that knows how documents go on, a pipeline over it, and what its answers must be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from support.scripted import ScriptedEngine
+
+from daemon.context.planner import Planned
+from daemon.engine.frames import Submit
+from daemon.nouns import Completion, CompletionRequest, Generation, Limits
+from daemon.observe.metrics import Metrics
+from daemon.pipeline import Pipeline
+from daemon.settings import Complete, Settings
+from indexer.tokens import to_ids
+
+LINES = (
+    "total = sum(item.price for item in items)",
+    "names = [item.name for item in items if item]",
+    "report(total, names, width=80)",
+)
+NOTHING = "else_where()"
+"""Said where a document does not go on."""
+PRE, MID, SUF = 256, 257, 258
+
+
+class Typing:
+    """`rows` are what every request went through, as the ledger would get it."""
+
+    def __init__(self, folder: Path, *, coalesce_ms: int = 60_000, lines: tuple[str, ...] = LINES) -> None:
+        self.lines = lines
+        self.engine = ScriptedEngine(self._script, vocabulary=folder / "vocabulary")
+        self.metrics = Metrics()
+        settings = Settings(complete=Complete(coalesce_ms=coalesce_ms))
+        self.pipeline = Pipeline(self.engine, settings, self.metrics)
+        self.rows: list[tuple[Planned, Submit, Generation, Completion]] = []
+        self.pipeline.record = lambda *passed: self.rows.append(passed)
+        self._numbers = 0
+
+    def ask(self, typed: str, client: str = "me", line: int = 0, **more: Any) -> CompletionRequest:
+        """A request whose cursor stands behind `typed` in the document of a line."""
+        self._numbers += 1
+        fields: dict[str, Any] = {"path": f"/work/doc{line}.py", "limits": Limits(lines="line")}
+        return CompletionRequest(
+            id=str(self._numbers),
+            client=client,
+            door="test",
+            **{"prefix": f"# {line}\n{typed}", "suffix": "\n", **fields, **more},
+        )
+
+    def rest(self, request: CompletionRequest) -> str:
+        """What must be answered."""
+        return self._rest(request.prefix)
+
+    def joined(self, how: str) -> int:
+        """Requests that share a run: `same`, `said`, `awaited`; or `parted`."""
+        return self.metrics.total("coalesced", how)
+
+    def _script(self, job: Submit) -> str:
+        ids = to_ids(job.tokens)
+        shown = bytes(one for one in ids[ids.index(PRE) + 1 : ids.index(SUF)] if one < 256)
+        middle = bytes(one for one in ids[ids.index(MID) :] if one < 256)
+        return self._rest((shown + middle + job.must).decode())
+
+    def _rest(self, prefix: str) -> str:
+        typed = prefix.partition("\n")[2]
+        found = (line for line in self.lines if typed and line.startswith(typed))
+        return next(found, typed + NOTHING)[len(typed) :]

@@ -1,0 +1,330 @@
+"""Who shares a run, who does not, what each is answered, and whose leaving ends what."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from support.scripted import PROFILE
+from support.typed import Typing
+from support.waiting import until
+
+from daemon import replay
+from daemon.engine.client import EngineClient, EngineModel
+from daemon.nouns import Completion, CompletionRequest, Counters, Limits, Sampling
+from daemon.observe.metrics import Metrics
+from daemon.pipeline import Pipeline
+from daemon.settings import Context, Settings
+
+STEPS = 1500
+
+
+@pytest.fixture
+async def typing(tmp_path: Path) -> AsyncIterator[Typing]:
+    found = Typing(tmp_path)
+    yield found
+    found.engine.go_on()
+    await found.pipeline.close()
+
+
+async def begun(typing: Typing, request: CompletionRequest) -> asyncio.Task[Completion]:
+    """A request whose run the engine holds."""
+    jobs = len(typing.engine.jobs)
+    typing.engine.hold()
+    task = asyncio.create_task(typing.pipeline.complete(request))
+    await typing.engine.until(lambda: len(typing.engine.jobs) > jobs)
+    return task
+
+
+async def joining(typing: Typing, request: CompletionRequest, how: str) -> asyncio.Task[Completion]:
+    """A request that shares a run."""
+    before = typing.joined(how)
+    task = asyncio.create_task(typing.pipeline.complete(request))
+    await until(lambda: typing.joined(how) > before, 5)
+    return task
+
+
+@pytest.mark.parametrize("client", ["me", "other"])
+async def test_what_is_typed_as_the_model_says_needs_no_run(typing: Typing, client: str) -> None:
+    first, second = typing.ask("total = s"), typing.ask("total = sum", client)
+    older = await begun(typing, first)
+    newer = await joining(typing, second, "awaited")
+    typing.engine.go_on()
+    one, two = await older, await newer
+    assert (one.raw, two.raw) == (typing.rest(first), typing.rest(second))
+    assert "um" + two.text == one.text
+    assert len(typing.engine.jobs) == 1
+    assert (one.coalesced, two.coalesced) == ("", first.id)
+    assert two.counters == Counters()
+    assert one.counters.evaluated == typing.engine.work.total()
+    assert two.replace.start == len(second.prefix)
+    assert typing.metrics.total("runs") == 1
+
+
+async def test_who_typed_something_else_gets_a_run_of_its_own(typing: Typing) -> None:
+    first, second = typing.ask("total = s"), typing.ask("total = se")
+    older = await begun(typing, first)
+    newer = await joining(typing, second, "awaited")
+    typing.engine.go_on()
+    assert (await newer).raw == typing.rest(second)
+    assert (await newer).coalesced == ""
+    assert (await older).stop == "superseded"
+    assert typing.joined("parted") == 1
+    assert len(typing.engine.jobs) == 2
+
+
+async def test_another_client_that_parts_leaves_the_first_in_peace(typing: Typing) -> None:
+    first, second = typing.ask("total = s"), typing.ask("total = se", "other")
+    older = await begun(typing, first)
+    newer = await joining(typing, second, "awaited")
+    typing.engine.go_on()
+    assert [(await task).raw for task in (older, newer)] == [typing.rest(first), typing.rest(second)]
+
+
+async def test_only_the_newest_of_those_that_part_gets_a_run(typing: Typing) -> None:
+    requests = [typing.ask(f"total = {typed}") for typed in ("s", "se", "sel", "self")]
+    tasks = [await begun(typing, requests[0])]
+    tasks += [await joining(typing, request, "awaited") for request in requests[1:]]
+    typing.engine.go_on()
+    done = [await task for task in tasks]
+    assert [one.stop for one in done[:-1]] == ["superseded"] * 3
+    assert done[-1].raw == typing.rest(requests[-1])
+    assert len(typing.engine.jobs) == 2
+
+
+async def test_twins_are_all_answered_and_streamed(typing: Typing) -> None:
+    first = typing.ask("names = ")
+    tasks, heard = [await begun(typing, first)], list[list[str]]()
+    for _ in range(2):
+        pieces: list[str] = []
+
+        async def on_text(text: str, pieces: list[str] = pieces) -> None:
+            pieces.append(text)
+
+        heard.append(pieces)
+        request = typing.ask("names = ")
+        tasks.append(asyncio.create_task(typing.pipeline.complete(request, on_text)))
+    await until(lambda: typing.joined("same") == 2, 5)
+    typing.engine.go_on()
+    assert {(await task).raw for task in tasks} == {typing.rest(first)}
+    assert {"".join(pieces) for pieces in heard} == {tasks[0].result().text}
+    assert min(len(pieces) for pieces in heard) > 1
+    assert len(typing.engine.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"suffix": "\nx = 1\n"},
+        {"limits": Limits(lines="line", tokens=7)},
+        {"limits": Limits(lines="line", stop=(")",))},
+        {"sampling": Sampling(temperature=0.4, seed=3)},
+        {"path": "/work/another.py"},
+        {"path": None},
+        {"warm": True},
+        {"cache": False},
+        {"typed": "total = s\n"},
+        {"typed": "total ="},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+async def test_another_question_is_another_run(typing: Typing, more: dict[str, Any]) -> None:
+    more = dict(more)
+    older = await begun(typing, typing.ask("total = s"))
+    newer = asyncio.create_task(typing.pipeline.complete(typing.ask(more.pop("typed", "total = su"), **more)))
+    assert (await older).stop == "superseded"
+    await typing.engine.until(lambda: len(typing.engine.jobs) == 2)
+    typing.engine.go_on()
+    assert (await newer).stop != "superseded"
+    assert not typing.joined("awaited")
+
+
+async def test_equal_texts_of_two_clients_without_a_name_are_two_documents(typing: Typing) -> None:
+    await begun(typing, typing.ask("total = s", path=None))
+    asyncio.create_task(typing.pipeline.complete(typing.ask("total = s", "other", path=None)))  # noqa: RUF006
+    await typing.engine.until(lambda: len(typing.engine.jobs) == 2)
+
+
+async def test_after_more_than_a_moment_only_what_is_said_already_is_shared(tmp_path: Path) -> None:
+    typing = Typing(tmp_path, coalesce_ms=1)
+    typing.engine.hold_after = 1
+    first = typing.ask("total = s")
+    older = asyncio.create_task(typing.pipeline.complete(first))
+    await typing.engine.until(lambda: typing.engine.held)
+    later = asyncio.get_running_loop().time() + 0.002
+    await until(lambda: asyncio.get_running_loop().time() > later, 5)
+    newer = await joining(typing, second := typing.ask("total = sum("), "said")
+    newest = asyncio.create_task(typing.pipeline.complete(third := typing.ask("total = sum(item.price f")))
+    assert (await older).stop == (await newer).stop == "superseded"
+    typing.engine.hold_after = 0
+    typing.engine.go_on()
+    assert (await newest).raw == typing.rest(third)
+    assert second.prefix + (await newer).raw == first.prefix + (await older).raw
+    await typing.pipeline.close()
+
+
+async def test_nothing_is_shared_when_it_is_off(tmp_path: Path) -> None:
+    typing = Typing(tmp_path, coalesce_ms=0)
+    older = await begun(typing, typing.ask("total = s"))
+    newer = await begun(typing, typing.ask("total = s"))
+    typing.engine.go_on()
+    assert (await older).stop == "superseded"
+    assert (await newer).stop == "eos"
+    await typing.pipeline.close()
+
+
+async def gone(task: asyncio.Task[Completion]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_whoever_leaves_the_others_are_answered(typing: Typing) -> None:
+    requests = [typing.ask("total = s", "a"), typing.ask("total = su", "b"), typing.ask("total = sum", "c")]
+    tasks = [await begun(typing, requests[0])]
+    tasks += [await joining(typing, request, "awaited") for request in requests[1:]]
+    await gone(tasks[0])
+    await gone(tasks[1])
+    assert not typing.engine.ends
+    typing.engine.go_on()
+    done = await tasks[2]
+    assert (done.raw, done.coalesced) == (typing.rest(requests[2]), requests[0].id)
+    assert done.counters.evaluated == typing.engine.work.total(), "the work is counted by who is left"
+    assert [row[3].stop for row in typing.rows] == ["cancelled", "cancelled", "eos"]
+    assert [row[3].counters.prompt > 0 for row in typing.rows] == [False, False, True]
+
+
+async def test_the_last_to_leave_ends_the_run(typing: Typing) -> None:
+    tasks = [await begun(typing, typing.ask("total = s", "a"))]
+    tasks.append(await joining(typing, typing.ask("total = su", "b"), "awaited"))
+    await gone(tasks[0])
+    await gone(tasks[1])
+    await typing.engine.until(lambda: bool(typing.engine.ends))
+    assert set(typing.engine.ends.values()) == {"cancelled"}
+    assert typing.engine.work.total() == 0
+
+
+async def test_a_client_that_goes_elsewhere_takes_nobody_along(typing: Typing) -> None:
+    older = await begun(typing, typing.ask("total = s", "a"))
+    other = await joining(typing, second := typing.ask("total = su", "b"), "awaited")
+    elsewhere = asyncio.create_task(typing.pipeline.complete(third := typing.ask("rep", "a", 2)))
+    assert (await older).stop == "superseded"
+    typing.engine.go_on()
+    assert [(await task).raw for task in (other, elsewhere)] == [typing.rest(second), typing.rest(third)]
+
+
+async def test_alternatives_end_nothing_and_end_with_their_question(typing: Typing) -> None:
+    first = await begun(typing, typing.ask("total = s"))
+    others = [
+        await begun(
+            typing, typing.ask("total = s", alternative=True, sampling=Sampling(temperature=0.4, seed=n))
+        )
+        for n in (1, 2)
+    ]
+    newer = await joining(typing, second := typing.ask("total = su"), "awaited")
+    assert [(await task).stop for task in others] == ["superseded"] * 2
+    typing.engine.go_on()
+    assert (await newer).raw == typing.rest(second)
+    assert (await first).stop == "eos"
+
+
+async def test_nobody_waits_longer_than_its_deadline(typing: Typing) -> None:
+    limits = Limits(lines="line", deadline=50)
+    await begun(typing, typing.ask("total = s", "a", limits=limits))
+    other = await joining(typing, typing.ask("total = su", "b", limits=limits), "awaited")
+    async with asyncio.timeout(2):
+        assert (await other).stop == "time"
+    await typing.engine.until(lambda: bool(typing.engine.ends))
+
+
+async def test_an_engine_that_fails_is_told_to_all(typing: Typing) -> None:
+    older = await begun(typing, typing.ask("total = s", "a"))
+    twin = await joining(typing, typing.ask("total = s", "b"), "same")
+    typing.engine.script = lambda job: str(1 // len(job.id[:0]))
+    typing.engine.go_on()
+    for task in (older, twin):
+        with pytest.raises(ZeroDivisionError):
+            await task
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_in_any_order_of_typing_and_leaving_each_gets_the_rest_of_its_text(
+    tmp_path: Path, seed: int
+) -> None:
+    typing, chance = Typing(tmp_path), random.Random(seed)
+    typed = {(client, line): 0 for client in "abcd" for line in range(3)}
+    asked: list[tuple[CompletionRequest, asyncio.Task[Completion]]] = []
+    left: set[str] = set()
+    for _ in range(STEPS):
+        client, step = chance.choice("abcd"), chance.random()
+        line = chance.randrange(3) if chance.random() < 0.1 else "abcd".index(client) % 3
+        text = typing.lines[line]
+        if step < 0.3:
+            at = typed[client, line] = (typed[client, line] + 1) % len(text)
+            wrong = "~" if chance.random() < 0.2 else ""
+            request = typing.ask(text[:at] + wrong, client, line)
+            asked.append((request, asyncio.create_task(typing.pipeline.complete(request))))
+        elif step < 0.35 and asked:
+            request, task = chance.choice(asked[-8:])
+            if task.cancel():
+                left.add(request.id)
+        elif step < 0.4:
+            (typing.engine.hold if step < 0.36 else typing.engine.go_on)()
+        else:
+            for _ in range(chance.randrange(20)):
+                await asyncio.sleep(0)
+    typing.engine.go_on()
+    done = await asyncio.gather(*(task for _, task in asked), return_exceptions=True)
+    stayed = [(r, one) for (r, _), one in zip(asked, done, strict=True) if r.id not in left]
+    answered = [(r, one) for r, one in stayed if isinstance(one, Completion) and one.stop != "superseded"]
+    assert len(stayed) == sum(isinstance(one, Completion) for _, one in stayed)
+    assert all(one.raw == typing.rest(request) for request, one in answered)
+    newest = {request.client: request.id for request, _ in asked}
+    assert all(
+        one.stop != "superseded"
+        for r, one in stayed
+        if isinstance(one, Completion) and r.id == newest[r.client]
+    )
+    shared = [one for _, one in answered if one.coalesced]
+    assert min(len(shared), len(answered) - len(shared), typing.joined("parted")) > 10
+    counted = sum(row[2].counters.evaluated for row in typing.rows)
+    whole = sum(typing.engine.work[job] for job, stop in typing.engine.ends.items() if stop == "eos")
+    assert whole <= counted <= typing.engine.work.total(), "every run that came to its end is counted once"
+    await typing.pipeline.close()
+
+
+async def test_an_answer_of_anothers_run_can_be_replayed(tiny_model: Path) -> None:
+    engine = EngineClient(Settings(), EngineModel("tiny", tiny_model, "0" * 64))
+    await engine.start()
+    await asyncio.wait_for(engine.ready.wait(), 60)
+    pipeline, rows = Pipeline(engine, Settings(context=Context(idle=False)), Metrics()), list[Any]()
+    pipeline.record = lambda *passed: rows.append(passed)
+    ask = CompletionRequest(
+        id="0",
+        client="a",
+        door="test",
+        prefix="def total(",
+        path="/w/a.py",
+        limits=Limits(lines="free", tokens=12),
+    )
+    said = (await pipeline.complete(ask)).raw
+    other = msgspec.structs.replace(ask, id="2", client="b", prefix=ask.prefix + said[:3])
+    whole, rest = await asyncio.gather(
+        pipeline.complete(msgspec.structs.replace(ask, id="1")), pipeline.complete(other)
+    )
+    assert rest.coalesced == "1"
+    assert said[:3] + rest.raw == whole.raw == said
+    (row,) = [passed for passed in rows if passed[0].request.id == "2"]
+    entry = replay.entry(*row, profile=engine.profile or PROFILE, build="b")
+    assert entry.coalesced == "1"
+    found = await replay.replay(engine, entry)
+    assert found.recorded == rest.raw
+    assert found.replayed.startswith(rest.raw)
+    await pipeline.close()
+    await engine.close()
