@@ -98,6 +98,18 @@ def test_cancel_and_overhead(tiny_model: Path) -> None:
     assert figures["processes"] >= 2
 
 
+def test_load(tiny_model: Path) -> None:
+    words = ("load", "--model", str(tiny_model), "--streams", "3,2", "--seconds", "3")
+    figures = measured(*words)["figures"]
+    endings = ("answered", "cancelled", "waiting", "refused", "failed")
+    for side in ("2", "3", "naive_2", "naive_3"):
+        assert figures[f"asked_{side}"] == sum(figures[f"{ending}_{side}"] for ending in endings) > 0
+        assert figures[f"failed_{side}"] == figures[f"refused_{side}"] == 0
+    assert figures["evaluated_p50_naive_3"] == figures["prompt_p50_naive_3"] > figures["prompt_p50_3"]
+    assert figures["kv_ratio"] > 1
+    assert figures["rate_3"] > 0
+
+
 def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.jsonl"
     row = {"task_id": "t/0", "prompt": "def f():\n", "suffix": "", "canonical_solution": "    return 1\n"}
