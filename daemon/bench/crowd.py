@@ -1,14 +1,14 @@
 """Many streams at once against one pipeline, for a fixed time; each edit takes back the question before it.
 
 Definitions, the same for every pipeline:
-- a question: the request of one edit. It stands until the next edit of its stream, or until the time is up;
+- a question: the request of one edit. It stands until the next edit of its stream, or the time is up;
 - answered: the whole answer came while its question stood, and not for a failure. Its time counts from the
   moment that the edit was due, not from when the client came to send it;
-- cancelled: not answered when the next edit took it back, by closing the connection; neither pipeline computes
-  for it any longer;
+- cancelled: not answered when the next edit took it back, by closing the connection; neither pipeline
+  computes for it any longer;
 - waiting: not answered when the time was up; refused: answered 429; failed: another error.
-Only answered questions are answers. P50 and P99 are over all questions: what was not answered counts as longer
-than it stood (stats.answered_within).
+Only answered questions are answers. P50 and P99 are over all questions: what was not answered counts as
+longer than it stood (stats.answered_within).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What became of all questions of `seconds`. `cells`: most KV cells in use, looked at 4 times a second."""
+    """What became of all questions of `seconds`. `cells`: most KV cells in use at a look every 250 ms."""
 
     seconds: float
     asked: tuple[Asked, ...]
@@ -92,7 +92,10 @@ class Crowd:
 
 
 async def play(side: Side, streams: Sequence[Stream], seconds: float) -> Crowd:
-    """Let all streams type for `seconds`, and the pipeline come to rest. Raises EngineFailed when it does not."""
+    """Let all streams type for `seconds`, then wait until the pipeline rests.
+
+    Raises EngineFailed when it does not.
+    """
     begin = asyncio.get_running_loop().time() + _BEFORE_S
     peak = [0]
     watch = asyncio.ensure_future(_watch(side.here, peak))

@@ -1,7 +1,7 @@
-"""`foretype bench load`: many streams typing at once, against a naive pipeline and against Foretype, in one run.
+"""`foretype bench load`: many streams typing at once, against a naive pipeline and Foretype, in one run.
 
 Naive: the whole file and random snippets in random order, nothing reused, nothing drafted, one question at a
-time; in the same engine with the same model and threads, after the same edits, for answers of the same length.
+time; in the same engine with the same model and threads, after the same edits, for answers of one limit.
 It is spared what it could not help: a question that was taken back is not computed any further. Foretype: as
 everybody has it, except that more requests are let in at once. Both take turns, and each number of streams
 makes other edits. crowd.py says what is counted, typists.py how the streams type.
@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from daemon import roots
 from daemon.bench import crowd, loadtable, ours, repo, rig, stats, survey, traces, typists
@@ -32,7 +33,13 @@ PROBES = 8
 """Most further numbers of streams that are tried on each side."""
 _FIRST = {"": 4, "_naive": 1}
 """Where the search begins."""
-_NAIVE = {"cache": False, "heal": False, "anchor_lines": -1, "context": "none", "draft": False}
+_NAIVE: dict[str, Any] = {
+    "cache": False,
+    "heal": False,
+    "anchor_lines": -1,
+    "context": "none",
+    "draft": False,
+}
 _WHOLE = 65_536
 """Tokens: more than any file here has."""
 Progress = Callable[[int, int], None]
@@ -101,7 +108,9 @@ async def prepared(plan: Plan, progress: Progress) -> AsyncIterator[Field]:
         library = typists.documents(survey.copy(plan.root or folder / "made", folder / "root"))
         if not library:
             sizes = f"{typists.SMALLEST} to {typists.LARGEST} bytes"
-            raise BadRequest(f"nothing in {plan.root} can be typed in", f"Give --root source files of {sizes}")
+            raise BadRequest(
+                f"nothing in {plan.root} can be typed in", f"Give --root source files of {sizes}"
+            )
         server = {"max_concurrent": Server().max_concurrent + crowded}
         async with rig.running(plan.model, idle=True, root=folder / "root", server=server) as mine:
             await mine.indexed()

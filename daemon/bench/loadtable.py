@@ -114,10 +114,10 @@ def conclude(outcome: Outcome, counts: tuple[int, ...], most: Mapping[str, int])
     times = f"{'' if its else '≥ '}{show(figures['streams_ratio'])}"
     outcome.tables.append(table(title, ["", "naive", "foretype", "ratio"], [["streams", its, mine, times]]))
     outcome.notes += [
-        "every edit is a question and takes back the one before it; an answer is a whole one that came while its"
-        f" question stood; gaps between edits are at most {typists.LONGEST_S:g} s",
-        "p50 and p99 are over all questions: one that was not answered counts as longer than it stood (Kaplan and"
-        " Meier); a ratio without a number of streams in its name is the least of them all",
-        "kv_ratio compares what the largest question holds; kv_held also counts what is kept between questions:"
-        " we keep evaluated text up to the ceiling of the cache, the naive pipeline keeps nothing",
+        "every edit is a question and takes back the one before; an answer is a whole one that came while"
+        f" its question stood; gaps between edits are at most {typists.LONGEST_S:g} s",
+        "p50 and p99 are over all questions: one that was not answered counts as longer than it stood (Kaplan"
+        " and Meier); a ratio without a number of streams in its name is the least of them all",
+        "kv_ratio compares what the largest question holds; kv_held also counts what is kept between"
+        " questions: we keep evaluated text up to the ceiling of the cache, the naive pipeline keeps nothing",
     ]

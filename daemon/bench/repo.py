@@ -83,8 +83,8 @@ def put(place: Path, root: Path | None, lines: int, seed: int) -> tuple[str, ...
 
 
 def generate(folder: Path, lines: int, seed: int, longest: int = 700) -> int:
-    """Write a repository of at least `lines` lines under `folder`; how many lines it has. A file ends where it
-    can after 100 to `longest` lines."""
+    """Write a repository of at least `lines` lines under `folder`; how many lines it has. A file ends
+    where it can after 100 to `longest` lines."""
     rng = random.Random(seed)
     total = number = 0
     while total < lines:

@@ -15,7 +15,7 @@ FEW = 10
 
 
 class Wait(NamedTuple):
-    """How long a question stood, and how long its answer took; None: it had none while it stood. Milliseconds."""
+    """How long a question stood and its answer took, in ms; None: it was not answered while it stood."""
 
     stood: float
     after: float | None
@@ -35,9 +35,9 @@ def percentile(values: Iterable[float], share: float) -> float:
 def answered_within(waits: Iterable[Wait], share: float) -> tuple[float, bool]:
     """(the time within which `share` of questions are answered, True), or (a time that it exceeds, False).
 
-    A question that was taken back says that its answer would have taken longer than it stood, and no more: the
-    product-limit estimate of Kaplan and Meier (JASA 53, 1958), for which it must not depend on the answers when
-    questions are taken back. Where too few were answered, the time is the longest that FEW waited.
+    A question that was taken back says only that its answer would have taken longer than it stood: the
+    product-limit estimate of Kaplan and Meier (JASA 53, 1958), right where nothing that is measured decides
+    when questions are taken back. Where too few were answered, the time is the longest that FEW waited.
     """
     ends = sorted((w.stood if w.after is None else w.after, w.after is None) for w in waits)
     unanswered = 1.0

@@ -1,9 +1,10 @@
 """Streams of edits in the shape of a measured editor session, each in a file of its own. Pure, and seeded.
 
 The session (92 minutes, TypeScript): gaps between edits p10/p50/p90 21/113/581 ms, bursts of median 3 and p90
-18 edits, 59 edits/s at most. A stream draws the length of a burst, then its gaps from the shorter part of that
-distribution and the gap behind it from the longer part, so that both shapes hold at once. What the session
-does not tell is the longest gap: LONGEST_S.
+18 edits, 59 edits/s at most. A stream draws the length of a burst, then its gaps from the shorter part of
+that distribution and the gap behind it from the longer part, so that both shapes hold at once. The longest
+gap, LONGEST_S, is ours: with it a stream makes about one edit a second, as in editing traces whose pauses are
+cut to that length (0.8 and 1.1).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from daemon.bench import exactness, survey, traces
 from indexer.languages import registry
 
 LONGEST_S = 30.0
-"""Longest gap. Between p90 and this, gaps are spread evenly over their logarithm, as the shorter ones are."""
+"""Longest gap. Between the percentiles, gaps are spread evenly over their logarithm."""
 _GAPS = ((0.0, 1 / 59), (0.1, 0.021), (0.5, 0.113), (0.9, 0.581), (1.0, LONGEST_S))
 """Share of the gaps → seconds."""
 _MEDIAN, _P90 = 3.0, 18.0
@@ -89,7 +90,7 @@ def documents(made: survey.Copy) -> list[Document]:
 
 
 def streams(library: Sequence[Document], count: int, seconds: float, seed: int) -> list[Stream]:
-    """`count` streams, in different files as long as there are enough. The same arguments, the same streams."""
+    """`count` streams, in different files as long as there are enough; equal for equal arguments."""
     chance = random.Random(f"{seed} {count}")
     order = chance.sample(library, len(library))
     return [_stream(n, order[n % len(order)], seconds, chance) for n in range(count)]

