@@ -66,11 +66,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What became of all questions of `seconds`. `cells`: most KV cells in use at a look every 250 ms."""
+    """What became of all questions of `seconds`, and the most in use at a look every 250 ms: KV cells, and
+    bytes of evaluated text in host memory."""
 
     seconds: float
     asked: tuple[Asked, ...]
     cells: int
+    paged: int = 0
 
     def within(self, share: float) -> tuple[float, bool]:
         """See stats.answered_within."""
@@ -97,21 +99,24 @@ async def play(side: Side, streams: Sequence[Stream], seconds: float) -> Crowd:
     Raises EngineFailed when it does not.
     """
     begin = asyncio.get_running_loop().time() + _BEFORE_S
-    peak = [0]
-    watch = asyncio.ensure_future(_watch(side.here, peak))
+    peaks = {"cells": 0, "paged": 0}
+    watch = asyncio.ensure_future(_watch(side.here, peaks))
     try:
         found = await asyncio.gather(*(_type(side, stream, begin, seconds) for stream in streams))
     finally:
         watch.cancel()
         await asyncio.wait({watch})
     await side.rested()
-    return Crowd(seconds, tuple(asked for stream in found for asked in stream), peak[0])
+    return Crowd(seconds, tuple(asked for stream in found for asked in stream), **peaks)
 
 
-async def _watch(here: rig.Rig, peak: list[int]) -> None:
+async def _watch(here: rig.Rig, peaks: dict[str, int]) -> None:
     while True:
         with contextlib.suppress(ForetypeError):  # too busy to say
-            peak[0] = max(peak[0], int((await here.report()).get("cells_used", 0)))
+            report = await here.report()
+            pages = report.get("pages") or {}
+            peaks["cells"] = max(peaks["cells"], report.get("cells_used", 0))
+            peaks["paged"] = max(peaks["paged"], pages.get("host_bytes", 0))
         await asyncio.sleep(_LOOK_S)
 
 

@@ -26,7 +26,7 @@ from daemon.errors import BadRequest
 from daemon.settings import Server
 
 STREAMS = (50, 100, 200)
-SECONDS = 40
+SECONDS = 60
 TOKENS = 32
 """Enough for a line; the limit of both sides."""
 PROBES = 8

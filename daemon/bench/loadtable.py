@@ -20,7 +20,7 @@ ROWS = (
     ("answer p99, ms", "p99_ms", "p99_ratio"),
     ("answers/s", "rate", "rate_ratio"),
     ("KV of one question, peak MB", "kv_mb", "kv_ratio"),
-    ("KV in use, what is kept included, peak MB", "kv_held_mb", "kv_held_ratio"),
+    ("KV in all, host memory included, peak MB", "kv_held_mb", "kv_held_ratio"),
     ("questions", "asked", ""),
     *((f"… {ending}", ending, "") for ending in crowd.ENDINGS),
     ("prompt tokens of an answer p50", "prompt_p50", ""),
@@ -64,7 +64,7 @@ def _side(found: Crowd, cell: float) -> Figures:
         "p99_ms": found.within(0.99)[0],
         "rate": len(answers) / found.seconds,
         "kv_mb": found.request_cells * cell / _MB,
-        "kv_held_mb": found.cells * cell / _MB,
+        "kv_held_mb": (found.cells * cell + found.paged) / _MB,
         "asked": float(len(found.asked)),
         **{ending: float(found.count(ending)) for ending in crowd.ENDINGS},
         "engine_ms_p50": stats.percentile((a.engine_ms for a in answers), 0.5),
@@ -119,5 +119,5 @@ def conclude(outcome: Outcome, counts: tuple[int, ...], most: Mapping[str, int])
         "p50 and p99 are over all questions: one that was not answered counts as longer than it stood (Kaplan"
         " and Meier); a ratio without a number of streams in its name is the least of them all",
         "kv_ratio compares what the largest question holds; kv_held also counts what is kept between"
-        " questions: we keep evaluated text up to the ceiling of the cache, the naive pipeline keeps nothing",
+        " questions: Foretype keeps evaluated text up to its ceilings, the naive pipeline keeps nothing",
     ]

@@ -10,8 +10,9 @@ import numpy as np
 
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
-FEW = 10
-"""Questions that must have waited as long before a time is said to be exceeded."""
+FEW = 5
+"""Questions that must have waited as long before a time is said to be exceeded: where half are answered in
+less, chance leaves five once in 32 times."""
 
 
 class Wait(NamedTuple):

@@ -19,7 +19,7 @@ HOUR = 3600.0
 
 
 def test_gaps_and_bursts_have_the_measured_shape() -> None:
-    times = typists.edit_times(random.Random(1), 12 * HOUR)
+    times = typists.edit_times(random.Random(1), 24 * HOUR)
     gaps = [b - a for a, b in pairwise(times)]
     for share, seconds in ((0.1, 0.021), (0.5, 0.113), (0.9, 0.581)):
         assert stats.percentile(gaps, share) == pytest.approx(seconds, rel=0.1)
@@ -64,6 +64,9 @@ def test_snippets_are_of_the_library(library: list[typists.Document]) -> None:
     assert found != typists.snippets(library, random.Random(2))
 
 
+ENGINE = {"idle": True, "cells_used": 70, "pages": {"host_bytes": 900}}
+
+
 class Server:
     """Answers with what a question asks for: an answer after so many ms, a refusal, a failure."""
 
@@ -80,7 +83,7 @@ class Server:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
-        status, body = "200 OK", {"resting": True, "engine": {"idle": True, "cells_used": 70}}
+        status, body = "200 OK", {"resting": True, "engine": ENGINE}
         if head.startswith(b"POST"):
             length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
             asked = json.loads(await reader.readexactly(length))
@@ -137,7 +140,7 @@ async def test_what_becomes_of_a_question() -> None:
     assert 0 < quick.after < quick.stood == 1000
     assert (quick.prompt, quick.evaluated, quick.tokens) == (40, 3, 45)
     assert (cancelled.stood, waiting.stood, refused.stood) == (200, 800, 900)
-    assert found.cells == 70
+    assert (found.cells, found.paged) == (70, 900)
     assert found.request_cells == 45
     assert sum(found.count(ending) for ending in {a.ending for a in found.asked}) == 5
 
@@ -159,14 +162,16 @@ def asked(stood: float, after: float | None = None, ending: Ending = "cancelled"
 
 
 def test_figures_and_ratios() -> None:
-    mine = Crowd(10, tuple(asked(5000, 100 + n, tokens=500) for n in range(100)), cells=8000)
+    mine = Crowd(
+        10, tuple(asked(5000, 100 + n, tokens=500) for n in range(100)), cells=8000, paged=20_000_000
+    )
     its = Crowd(10, tuple(asked(5000, 1000 + 10 * n, tokens=2000) for n in range(20)), cells=2000)
     figures = loadtable.compared(mine, its, cell=10_000)
     assert (figures["p50_ms"], figures["p50_ms_naive"]) == (149, 1090)
     assert figures["p50_ratio"] == pytest.approx(1090 / 149)
     assert (figures["rate"], figures["rate_naive"], figures["rate_ratio"]) == (10, 2, 5)
     assert (figures["kv_mb"], figures["kv_mb_naive"], figures["kv_ratio"]) == (5, 20, 4)
-    assert (figures["kv_held_mb"], figures["kv_held_ratio"]) == (80, 0.25)
+    assert (figures["kv_held_mb"], figures["kv_held_ratio"]) == (100, 0.2)
     assert loadtable.bounds(50, mine, its) == []
     assert loadtable.served(mine)
     assert loadtable.served(its)
@@ -176,13 +181,13 @@ def test_what_the_naive_side_never_reaches_is_a_bound_and_what_we_do_not_reach_n
     mine = Crowd(10, tuple(asked(5000, 100, tokens=500) for _ in range(20)), cells=1)
     never = Crowd(10, tuple(asked(1000.0 * n, ending="waiting") for n in range(1, 21)), cells=2000)
     figures = loadtable.compared(mine, never, cell=10_000)
-    assert figures["p50_ms_naive"] == 11_000, "ten of them waited for as long or longer"
-    assert figures["p50_ratio"] == figures["p99_ratio"] == 110
+    assert figures["p50_ms_naive"] == 16_000, "five of them waited for as long or longer"
+    assert figures["p50_ratio"] == figures["p99_ratio"] == 160
     assert figures["rate_ratio"] == 20, "no answer counts as one"
     assert figures["kv_ratio"] == 4, "without an answer, the cells that were in use"
     assert len(loadtable.bounds(50, mine, never)) == 3
     cells = [list(column.cells) for column in loadtable.shown("x", figures, mine, never).columns]
-    assert (cells[1][0], cells[2][0], cells[3][0]) == ("> 11000", "100", "≥ 110")
+    assert (cells[1][0], cells[2][0], cells[3][0]) == ("> 16000", "100", "≥ 160")
     assert not loadtable.served(never)
     assert math.isnan(loadtable.compared(never, mine, cell=1)["p50_ratio"])
 
