@@ -71,8 +71,13 @@ class Crowd:
 
     seconds: float
     asked: tuple[Asked, ...]
-    cells: int
+    cells: int = 0
     paged: int = 0
+
+    def __add__(self, other: Crowd) -> Crowd:
+        """Both, one after the other."""
+        cells, paged = max(self.cells, other.cells), max(self.paged, other.paged)
+        return Crowd(self.seconds + other.seconds, self.asked + other.asked, cells, paged)
 
     def within(self, share: float) -> tuple[float, bool]:
         """See stats.answered_within."""

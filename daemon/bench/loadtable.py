@@ -83,9 +83,13 @@ def shown(title: str, figures: Figures, mine: Crowd, its: Crowd) -> Table:
     rows = []
     for words, key, ratio in ROWS:
         least = (key == "rate" and not its.answered) or (key in _TIMES and not its.within(_TIMES[key])[1])
-        times = f"{'≥ ' if least else ''}{show(figures[ratio])}" if ratio else ""
+        times = _times(figures[ratio], least) if ratio else ""
         rows.append([words, cell(key, its, "_naive"), cell(key, mine, ""), times])
     return table(title, ["", "naive", "foretype", "ratio"], rows)
+
+
+def _times(ratio: float, least: bool) -> str:
+    return f"{'≥ ' if least and not math.isnan(ratio) else ''}{show(ratio)}"
 
 
 def bounds(count: int, mine: Crowd, its: Crowd) -> list[str]:
@@ -111,7 +115,7 @@ def conclude(outcome: Outcome, counts: tuple[int, ...], most: Mapping[str, int])
     figures["streams"], figures["streams_naive"] = float(mine), float(its)
     figures["streams_ratio"] = mine / max(its, 1)
     title = f"most streams served with a P99 of {LIMIT_MS / 1000:g} s"
-    times = f"{'' if its else '≥ '}{show(figures['streams_ratio'])}"
+    times = _times(figures["streams_ratio"], not its)
     outcome.tables.append(table(title, ["", "naive", "foretype", "ratio"], [["streams", its, mine, times]]))
     outcome.notes += [
         "every edit is a question and takes back the one before; an answer is a whole one that came while"

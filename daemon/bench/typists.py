@@ -97,7 +97,8 @@ def streams(library: Sequence[Document], count: int, seconds: float, seed: int) 
 
 
 def _stream(number: int, document: Document, seconds: float, chance: random.Random) -> Stream:
-    times = edit_times(chance, seconds)
+    while not (times := edit_times(chance, seconds)):
+        pass  # who does not type is no stream
     trace = exactness.typed_again(document.path.name, document.text, chance.getrandbits(32), len(times))
     return Stream(f"load-{number}", document, times, trace)
 

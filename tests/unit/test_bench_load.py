@@ -53,6 +53,7 @@ def test_streams_type_in_files_of_their_own_and_are_the_same_again(library: list
         assert len(states) == len(stream.times)
         assert all(0 <= state.cursor <= len(state.text) for state in states)
     many = typists.streams(library, 3 * len(library), 1, 1)
+    assert all(stream.times for stream in many)
     assert len({stream.name for stream in many}) == 3 * len(library)
 
 
@@ -175,6 +176,8 @@ def test_figures_and_ratios() -> None:
     assert loadtable.bounds(50, mine, its) == []
     assert loadtable.served(mine)
     assert loadtable.served(its)
+    both = mine + its
+    assert (both.seconds, len(both.asked), both.cells, both.paged) == (20, 120, 8000, 20_000_000)
 
 
 def test_what_the_naive_side_never_reaches_is_a_bound_and_what_we_do_not_reach_no_ratio() -> None:
