@@ -7,10 +7,8 @@ would have then. Asserted is that the head of the prompt stays byte for byte the
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,8 +20,6 @@ from daemon.bench.outcome import Figures, Outcome
 from daemon.errors import BadRequest, EngineFailed
 
 PAUSE_S = 1.0
-RESTED_S = 120.0
-_LOOK_S = 0.05
 _SUFFIXES = {"rustcode": ".rs", "json-crdt-patch": ".ts"}
 """Extension of the documents that the known traces type; others are plain text."""
 Progress = Callable[[int, int], None]
@@ -47,11 +43,11 @@ async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
         async with rig.running(plan.model, idle=True, root=place) as here:
             await here.indexed()
             await _tell(here, "open", file, first.text)
-            await _rested(here)
+            await here.rested()
             pairs, number = [await _pair(here, file, first)], 1
             for state in states:
                 if state.pause >= PAUSE_S:
-                    await _rested(here)
+                    await here.rested()
                 pairs.append(await _pair(here, file, state))
                 number += 1
                 progress(number, plan.limit)
@@ -87,25 +83,10 @@ def stable_figures(answers: Sequence[ours.Answer]) -> Figures:
 
 
 async def _pair(here: rig.Rig, file: Path, state: traces.State) -> Pair:
-    body = msgspec.json.encode(
-        {
-            "text": state.text, "cursor": {"offset": state.cursor}, "path": str(file), "client": ours.CLIENT,
-            "max_tokens": keystrokes.TOKENS, "lines": "free", "stream": True, "time_ms": ours.PATIENT_MS,
-        }
-    )  # fmt: skip
+    body = ours.document_body(state.text, state.cursor, file, tokens=keystrokes.TOKENS)
     return Pair(state.typed, await ours.ask(here.endpoint, body))
 
 
 async def _tell(here: rig.Rig, event: str, file: Path, text: str) -> None:
     body = {"event": event, "path": str(file), "text": text, "client": ours.CLIENT}
     await wire.fetch(here.endpoint, "POST", ours.DOCUMENTS, msgspec.json.encode(body))
-
-
-async def _rested(here: rig.Rig) -> None:
-    """Until no idle work waits or runs."""
-    deadline = time.monotonic() + RESTED_S
-    while time.monotonic() < deadline:
-        if (await here.status())["resting"]:
-            return
-        await asyncio.sleep(_LOOK_S)
-    raise EngineFailed(f"idle work did not end within {RESTED_S:g} s", "See `foretype logs`")

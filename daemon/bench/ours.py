@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -90,6 +91,22 @@ def ask_body(
     return _encode(
         {**fields, "stream": stream, "time_ms": milliseconds, "client": CLIENT, "raw": True, **more}
     )
+
+
+def document_body(
+    text: str,
+    cursor: int,
+    path: Path,
+    *,
+    tokens: int,
+    lines: Lines = "free",
+    stream: bool = True,
+    client: str = CLIENT,
+) -> bytes:
+    """A native request as an editor makes it: the whole document, its path, the cursor in code points."""
+    place = {"text": text, "cursor": {"offset": cursor}, "path": str(path), "client": client}
+    limits = {"max_tokens": tokens, "lines": lines, "time_ms": PATIENT_MS}
+    return _encode({**place, **limits, "stream": stream})
 
 
 def peer_body(

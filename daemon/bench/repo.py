@@ -82,15 +82,16 @@ def put(place: Path, root: Path | None, lines: int, seed: int) -> tuple[str, ...
     return ()
 
 
-def generate(folder: Path, lines: int, seed: int) -> int:
-    """Write a repository of at least `lines` lines under `folder`; how many lines it has."""
+def generate(folder: Path, lines: int, seed: int, longest: int = 700) -> int:
+    """Write a repository of at least `lines` lines under `folder`; how many lines it has. A file ends
+    where it can after 100 to `longest` lines."""
     rng = random.Random(seed)
     total = number = 0
     while total < lines:
         language = LANGUAGES[number % len(LANGUAGES)]
         suffix, make = _MAKERS[language]
         writer = _Writer(random.Random(rng.random()), number)
-        wanted = min(rng.randrange(100, 700), max(20, lines - total))
+        wanted = min(rng.randrange(100, longest), max(20, lines - total))
         for block in make(writer):
             if block:
                 writer.add(block)

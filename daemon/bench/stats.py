@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 Z95 = 1.959963984540054
 """Two-sided 95 % quantile of the normal distribution."""
+FEW = 5
+"""Questions that must have waited as long before a time is said to be exceeded: where half are answered in
+less, chance leaves five once in 32 times."""
+
+
+class Wait(NamedTuple):
+    """How long a question stood and its answer took, in ms; None: it was not answered while it stood."""
+
+    stood: float
+    after: float | None
 
 
 def percentile(values: Iterable[float], share: float) -> float:
@@ -20,6 +31,23 @@ def percentile(values: Iterable[float], share: float) -> float:
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def answered_within(waits: Iterable[Wait], share: float) -> tuple[float, bool]:
+    """(the time within which `share` of questions are answered, True), or (a time that it exceeds, False).
+
+    A question that was taken back says only that its answer would have taken longer than it stood: the
+    product-limit estimate of Kaplan and Meier (JASA 53, 1958), right where nothing that is measured decides
+    when questions are taken back. Where too few were answered, the time is the longest that FEW waited.
+    """
+    ends = sorted((w.stood if w.after is None else w.after, w.after is None) for w in waits)
+    unanswered = 1.0
+    for place, (time, taken_back) in enumerate(ends):
+        if not taken_back:
+            unanswered *= 1.0 - 1.0 / (len(ends) - place)
+            if unanswered <= 1.0 - share + 1e-9:
+                return time, True
+    return ends[-FEW][0] if len(ends) >= FEW else 0.0, False
 
 
 def mean(values: Sequence[float]) -> float:

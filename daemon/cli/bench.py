@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | coalesce | quality | overhead | index | batch | …`."""
+"""`foretype bench …`: what a person can measure on their own machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import batchbench
+from daemon.cli import batchbench, loadbench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -39,7 +39,7 @@ _SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llam
 def register(subparsers: Any) -> None:
     """Add the command `bench` with its measurements."""
     words = (
-        "measure on this machine: speed while typing, exactness, quality, overheads, index, context, batches"
+        "measure on this machine: speed while typing, exactness, quality, overheads, index, context, engine"
     )
     top = subparsers.add_parser("bench", help=words, description=words)
     kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
@@ -61,6 +61,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=_run_overhead)
     _index(kinds)
     batchbench.register(kinds)
+    loadbench.register(kinds)
 
 
 def _traced(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,8 @@ _PLACES = 8
 """A beginning that stands more often than this (blank lines, licence headers) is given up."""
 _CONVINCING = 80
 """A shorter prefix could stand anywhere; it only fits where the window begins with it."""
-_KEEP = 16
+_KEEP = 128
+"""Anchors that are remembered: looking at all of them takes 0.7 ms where none fits."""
 _WORTH = 1.5
 """A window this many times longer is worth an evaluation in idle time."""
 

@@ -121,6 +121,17 @@ def test_shared_runs(tiny_model: Path) -> None:
     assert figures["answered_shared"] + figures["overtaken_shared"] == 12
 
 
+def test_load(tiny_model: Path) -> None:
+    figures = measured("load", "--model", str(tiny_model), "--streams", "8", "--seconds", "1")["figures"]
+    endings = ("answered", "cancelled", "waiting", "refused", "failed")
+    for side in ("8", "naive_8"):
+        assert figures[f"asked_{side}"] == sum(figures[f"{ending}_{side}"] for ending in endings) >= 8
+        assert figures[f"failed_{side}"] == figures[f"refused_{side}"] == 0
+        assert figures[f"kv_mb_{side}"] > 0
+    assert figures["asked_8"] == figures["asked_naive_8"], "the same edits"
+    assert 0 <= figures["streams_naive"] <= 8
+
+
 def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.jsonl"
     row = {"task_id": "t/0", "prompt": "def f():\n", "suffix": "", "canonical_solution": "    return 1\n"}

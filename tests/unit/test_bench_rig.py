@@ -117,6 +117,9 @@ def test_every_measurement_has_the_common_flags(words: list[str], limit: int) ->
         ["typing", "--limit", "0"],
         ["typing", "--start", "-1"],
         ["typing", "--context", "--realtime"],
+        ["load", "--streams", "0"],
+        ["load", "--streams", "50,"],
+        ["load", "--limit", "3"],
         ["quality"],
         [],
     ],
@@ -140,6 +143,7 @@ def test_impossible_words_are_refused(words: list[str]) -> None:
         ["quality", "--tasks", "x", "--variants", "ring"],
         ["quality", "--root", "x", "--variants", "anchored"],
         ["quality", "--root", "missing"],
+        ["load", "--root", "missing"],
     ],
 )
 def test_what_is_missing_is_said_before_anything_starts(

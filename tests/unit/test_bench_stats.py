@@ -57,3 +57,21 @@ def test_common_prefix_counts_characters() -> None:
     assert stats.common_prefix("return x", "return y") == 7
     assert stats.common_prefix("", "y") == 0
     assert stats.common_prefix("ab", "abc") == 2
+
+
+def test_product_limit_estimate_of_a_published_example() -> None:
+    """Weeks of remission with 6-mercaptopurine (Freireich 1963): the median is 23."""
+    ended = [6, 6, 6, 7, 10, 13, 16, 22, 23]
+    left = [6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35]
+    waits = [stats.Wait(99, week) for week in ended] + [stats.Wait(week, None) for week in left]
+    assert stats.answered_within(waits, 0.5) == (23, True)
+    assert stats.answered_within(waits, 1 - 0.81) == (7, True)
+    assert stats.answered_within(waits, 1 - 0.63) == (16, True)
+    assert stats.answered_within(waits, 0.99) == (25, False), "the fifth longest"
+
+
+def test_a_share_that_was_never_answered_exceeds_what_few_waited() -> None:
+    assert stats.answered_within([], 0.5) == (0.0, False)
+    assert stats.answered_within([stats.Wait(5, None)] * 3, 0.5) == (0.0, False)
+    assert stats.answered_within([stats.Wait(5, 4)], 0.99) == (4, True)
+    assert stats.answered_within([stats.Wait(5, 5), stats.Wait(5, None)], 0.5) == (5, True)
