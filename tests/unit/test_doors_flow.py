@@ -53,7 +53,7 @@ async def test_a_full_queue_says_when_to_come_back(path: str, body: dict[str, ob
         assert status["flow"] == {
             "inside": 10, "waiting": 10, "clients": 10, "high": 10, "low": 2, "stopped": True, "stops": 1,
         }  # fmt: skip
-        assert status["metrics"]["counters"]["refused"] == {"full": 1}
+        assert status["metrics"]["counters"]["refused"]["full"] == 1
         house.engine.go_on()
         assert {(await task).status for task in tasks} == {200}
         assert (await house.ask("POST", path, body)).status == 200
