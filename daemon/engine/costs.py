@@ -33,7 +33,7 @@ def choose_threads(context: Context, cores: int) -> int:
     costs = {}
     for threads in thread_candidates(cores):
         context.set_threads(threads)
-        costs[threads] = _time(context, 16, 1) + 4 * _time(context, 1, 1)
+        costs[threads] = decode_ms(context, 16, 1) + 4 * decode_ms(context, 1, 1)
     best = min(costs, key=costs.__getitem__)
     context.set_threads(best)
     return best
@@ -46,8 +46,8 @@ def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tupl
     for rows in _PREFILL:
         if rows > context.batch or (len(prefill) >= _ALWAYS and time.perf_counter() - began > _BUDGET_S):
             break
-        prefill.append((rows, _time(context, rows, 1)))
-    verify = tuple((k, _time(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
+        prefill.append((rows, decode_ms(context, rows, 1)))
+    verify = tuple((k, decode_ms(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
     return tuple(prefill), verify
 
 
@@ -61,8 +61,8 @@ def slice_for(prefill: tuple[tuple[int, float], ...], target_ms: float, batch: i
     return max(16, min(largest, batch))
 
 
-def _time(context: Context, rows: int, outputs: int) -> float:
-    """Milliseconds of the quicker of two decodes of `rows` tokens behind a short prefix."""
+def decode_ms(context: Context, rows: int, outputs: int) -> float:
+    """Milliseconds of the quicker of two decodes of `rows` tokens; sequence 0 must be empty."""
     tokens = np.arange(100, 100 + rows, dtype=np.int32) % context.model.n_vocab
     best = float("inf")
     for _ in range(2):

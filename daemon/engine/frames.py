@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from daemon import settings
-from daemon.nouns import EngineProfile, Generation, Limits, Sampling
+from daemon.nouns import EngineProfile, Generation, Limits, Noun, Sampling
 
 MAX_FRAME = 64 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
@@ -51,6 +51,13 @@ class Submit(Frame, frozen=True, tag="submit"):
     """Low priority: aborted as soon as another request arrives."""
     cache: bool = True
     margins: bool = False
+    draft: bool = True
+    width: int = 0
+    """Measurements only: rows of every step, padded; drafts fill them whatever they are worth. 0: as planned."""
+    ngrams: str = ""
+    """Folder of the n-grams to draft from."""
+    ngrams_of: str = ""
+    """The vocabulary that they are made of."""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
@@ -127,6 +134,22 @@ class Report(Frame, frozen=True, tag="report"):
     rss_bytes: int = 0
     compute_ms: float = 0.0
     busy_ms: float = 0.0
+
+
+class DraftSource(Noun, frozen=True):
+    """Where drafts come from, and what they were worth since the start."""
+
+    name: str
+    drafted: int = 0
+    accepted: int = 0
+    """Tokens."""
+    steps: int = 0
+    """Decode calls that verified some."""
+    acceptance: float = 0.0
+    """Of its surest kind, lately, per token."""
+    length: int = 0
+    """Tokens drafted at once now; 0: off."""
+    why: str = ""
 
 
 Message = Start | Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report
