@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from daemon.engine.binding import Context, Floats, Ids, Model
+from daemon.engine.binding import Context, Floats, Ids, Model, Part
 from daemon.engine.costs import decode_ms
 from daemon.engine.tree import Resident, Tree
 from daemon.errors import EngineFailed
@@ -70,15 +70,11 @@ class DraftModel:
         self.prompt_ms = decode_ms(context, rows, 1) / rows
         self.evaluated = 0
 
-    @property
-    def compute_ms(self) -> float:
-        """Time in llama.cpp since the start."""
-        return self._context.compute_s * 1000.0
-
     def lag(self, run_id: str, text: Ids) -> int:
-        """Tokens of `text` that must be evaluated before the first draft; -1 when they do not fit."""
+        """Tokens of `text` that must be evaluated before the first draft. Raises EngineFailed when they do not
+        fit."""
         if len(text) >= self._context.cells:
-            return -1
+            raise EngineFailed(f"{len(text)} tokens do not fit {self._context.cells} cells")
         return len(text) - min(self._resident(run_id, text).match(text), len(text) - 1)
 
     def propose(self, run_id: str, text: Ids, most: int, rows: int) -> Ids:
@@ -105,17 +101,22 @@ class DraftModel:
 
     def end(self, run_id: str) -> None:
         """The request is over; what is evaluated stays for the next one."""
-        self._runs.pop(run_id, None)
+        if (resident := self._runs.pop(run_id, None)) is not None:
+            self._tree.release(resident)
+
+    @property
+    def calls(self) -> int:
+        """Decode calls so far."""
+        return self._context.decodes
 
     def close(self) -> None:
         """Free the context."""
         self._context.close()
 
     def _resident(self, run_id: str, text: Ids) -> Resident:
-        resident = self._runs.get(run_id)
-        if resident is None or resident not in self._tree.residents:
-            resident = self._runs[run_id] = self._tree.acquire(text)
-        return resident
+        if run_id not in self._runs:
+            self._runs[run_id] = self._tree.acquire(text)
+        return self._runs[run_id]
 
     def _catch_up(self, resident: Resident, text: Ids, rows: int) -> bool:
         end = min(len(text), resident.n + rows)
@@ -124,8 +125,9 @@ class DraftModel:
         return end == len(text)
 
     def _evaluate(self, resident: Resident, rows: Ids) -> None:
-        self._tree.make_room(len(rows), keep=resident)
-        if not self._context.decode(rows, resident.n, resident.sequence, 1):
+        if not self._tree.make_room(len(rows)):
+            raise EngineFailed(f"{resident.n + len(rows)} tokens do not fit {self._context.cells} cells")
+        if not self._context.decode(Part(rows, resident.n, resident.sequence, 1)):
             raise EngineFailed("a draft was interrupted")
         self._tree.extend(resident, rows)
         self.evaluated += len(rows)

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,18 +22,17 @@ from daemon.engine import sources
 from daemon.engine.binding import Ids
 from daemon.engine.draftmodel import DraftModel
 from daemon.engine.frames import DraftSource, Submit
+from daemon.engine.judging import MODEL_CLASS, MOST, Bet, Judge, Key, class_of
 from daemon.engine.sources import NGRAMS, OWN, Found, Owed, Text, from_index
 from daemon.engine.step import Draft
 from daemon.engine.vocabulary import Pieces
-from daemon.engine.worth import NO_DRAFT, Acceptance, Costs, Plan
+from daemon.engine.worth import Costs, Plan
 from daemon.errors import EngineFailed
 from daemon.nouns import FimIds
 from indexer.ngrams import NgramReader
 
 MODEL = "model"
 NAMES = (*sources.NAMES, MODEL)
-MOST = 15
-"""Tokens of a draft."""
 _JUDGED = 8
 """Tokens of a proposal that are compared with what is generated."""
 _EARLIER = 64
@@ -43,37 +42,12 @@ _PROBE_SHARE = 0.01
 _ANSWER = 16.0
 """Tokens that an answer is assumed to have at first."""
 _SMOOTH = 0.05
-_CLASSES = ((2, 0.4), (4, 0.55), (8, 0.7), (sources.LONGEST, 0.8))
-"""(longest match, acceptance assumed at first): longer matches are right more often."""
-_MODEL_CLASS, _MODEL_ASSUMED = 0, 0.8
 _READERS = 8
+_FAILURES = 16
+"""In a row, after which the draft model is given up."""
 _ALL_ROWS = 1 << 30
-NOTHING = Draft(np.zeros(0, np.int32), "")
 _log = logging.getLogger(__name__)
-
-
-class Key(NamedTuple):
-    """What has an acceptance of its own. `match`: the class of the match's length, by its upper end."""
-
-    source: str
-    match: int
-    sampled: bool
-
-
-@dataclass(slots=True)
-class Tally:
-    """Tokens drafted and accepted, and steps that verified some, of one source."""
-
-    drafted: int = 0
-    accepted: int = 0
-    steps: int = 0
-
-
-class _Bet(NamedTuple):
-    """A proposal that is compared with what is generated from `at` on."""
-
-    at: int
-    tokens: list[int]
+_D = TypeVar("_D", bound="Drafts")
 
 
 @dataclass(slots=True)
@@ -81,13 +55,19 @@ class _Run:
     job: Submit
     owed: Owed
     text: Text | None = None
-    bets: dict[Key, _Bet] = field(default_factory=dict)
+    bets: dict[Key, Bet] = field(default_factory=dict)
+    alone: bool = False
+    """The draft model has no room for it."""
+
+    def key(self, source: str, match: int) -> Key:
+        return Key(source, match, self.job.sampling.temperature > 0)
 
 
 class Drafts:
     """Implements Drafter (engine/step.py). Engine thread only; `report` may be called from any.
 
-    `only` restricts the sources. `others`, set by the loop: rows that other requests have in the next decode.
+    `only` restricts the sources; `vocabulary` names that of the index's n-grams (the model's hash). `others`,
+    set by the loop: rows that other requests have in the next decode. `note`: why there is no draft model.
     """
 
     def __init__(
@@ -97,25 +77,26 @@ class Drafts:
         costs: Costs,
         model: DraftModel | None = None,
         only: frozenset[str] = frozenset(NAMES),
+        vocabulary: str = "",
+        note: str = "there is no draft model",
     ) -> None:
-        self._pieces = pieces.pieces
-        self._control = pieces.control
-        self._fim = fim
+        self._pieces, self._fim, self._vocabulary = pieces, fim, vocabulary
         self.costs = costs
-        self.model = model
+        self.model = model if MODEL in only else None
         self.only = only
+        self.note = note
         self.others = 0
+        self.judge = Judge(NAMES)
         self._runs: dict[str, _Run] = {}
         self._earlier: deque[Ids] = deque(maxlen=_EARLIER)
-        self._readers: dict[tuple[str, str], NgramReader] = {}
-        self._acceptance: dict[Key, Acceptance] = {}
+        self._readers: dict[str, NgramReader] = {}
         self._unasked = 0
+        self._failures = 0
         self._answer = _ANSWER
-        self.tally = {name: Tally() for name in NAMES}
 
     def begin(self, job: Submit) -> None:
         """A request starts."""
-        self._runs[job.id] = _Run(job, Owed(self._pieces, job.must))
+        self._runs[job.id] = _Run(job, Owed(self._pieces.pieces, job.must))
 
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         """A request is over; `tokens` is all that it generated."""
@@ -124,7 +105,7 @@ class Drafts:
             self.model.end(run_id)
         if run.text is None or not tokens:
             return
-        self._settle(run, tokens, final=True)
+        self.judge.settle(run.bets, tokens, final=True)
         self._answer += (len(tokens) - self._answer) * _SMOOTH
         answer = np.array(tokens, np.int32)
         if not any(known.tobytes().endswith(answer.tobytes()) for known in self._earlier):
@@ -135,14 +116,14 @@ class Drafts:
         run = self._runs[run_id]
         text = run.text or self._text(run, prompt)
         text.extend(generated[text.generated :])
-        self._settle(run, generated)
+        self.judge.settle(run.bets, generated)
         if (room := min(room, MOST)) < 1:
-            return NOTHING
-        best, gain = NOTHING, 0.0
+            return Draft()
+        best, gain = Draft(), 0.0
         for found in self._found(run, text, room, generated):
-            key = Key(found.source, _class(found.length), run.job.sampling.temperature > 0)
-            plan = self.costs.best(self.rate(key), len(found.tokens), others=self.others)
-            run.bets.setdefault(key, _Bet(len(generated), found.tokens[:_JUDGED].tolist()))
+            key = run.key(found.source, class_of(found.length))
+            plan = self.costs.best(self.judge.rate(key), len(found.tokens), others=self.others)
+            run.bets.setdefault(key, Bet(len(generated), found.tokens[:_JUDGED].tolist()))
             length = len(found.tokens) if run.job.width else plan.length
             if length and plan.gain > gain:
                 best, gain = Draft(found.tokens[:length], found.source), plan.gain
@@ -150,45 +131,21 @@ class Drafts:
 
     def learn(self, draft: Draft, accepted: int) -> None:
         """`accepted` tokens of a verified draft agreed."""
-        tally = self.tally[draft.source]
-        tally.drafted += len(draft.tokens)
-        tally.accepted += accepted
-        tally.steps += 1
-
-    def rate(self, key: Key) -> float:
-        """Acceptance of a kind of draft as measured so far, or as assumed."""
-        known = self._acceptance.get(key)
-        return known.rate if known else dict(_CLASSES).get(key.match, _MODEL_ASSUMED)
+        self.judge.count(draft.source, len(draft.tokens), accepted)
 
     def report(self) -> tuple[DraftSource, ...]:
         """Every source that could draft: what it did, and whether it pays here."""
         return tuple(self._source(name) for name in NAMES if name in self.only)
 
-    def _source(self, name: str) -> DraftSource:
-        keys = [key for key in list(self._acceptance) if key.source == name]
-        step = self._step() if name == MODEL else 0.0
-        rates = [self.rate(key) for key in keys]
-        plans = [self.costs.best(rate, MOST, step) for rate in rates]
-        best = max(plans, key=lambda plan: plan.gain, default=NO_DRAFT)
-        tally = self.tally[name]
-        return DraftSource(
-            name=name,
-            drafted=tally.drafted,
-            accepted=tally.accepted,
-            steps=tally.steps,
-            acceptance=max(rates, default=0.0),
-            length=best.length,
-            why=self._why(name, best, bool(keys)),
-        )
+    def alike(self, kind: type[_D], only: frozenset[str], costs: Costs) -> _D:
+        """Drafts of the same models that know nothing yet, for measurements."""
+        return kind(self._pieces, self._fim, costs, self.model, only, self._vocabulary, self.note)
 
-    def _why(self, name: str, best: Plan, tried: bool) -> str:
-        if name == MODEL and self.model is None:
-            return "there is no draft model"
-        if best.length:
-            return f"{best.gain:.2f} times as fast where it is surest"
-        if name == MODEL and not self._possible():
-            return "off: its own steps cost more here than it could ever save"
-        return "off: verifying costs more here than it yields" if tried else "nothing to draft from so far"
+    def _source(self, name: str) -> DraftSource:
+        if name != MODEL:
+            return self.judge.source(name, self.costs, 0.0, "")
+        off = "" if self._possible() else "off: its own steps cost more here than it could ever save"
+        return self.judge.source(name, self.costs, self.step, off if self.model else self.note)
 
     def _text(self, run: _Run, prompt: Ids) -> Text:
         context, suffix, logical = sources.parts(prompt, self._fim)
@@ -200,73 +157,63 @@ class Drafts:
             ("suffix", suffix),
         ]
         wanted = [(name, ids) for name, ids in others if name in self.only]
-        run.text = Text([*wanted, (OWN, logical)], self._control, within=OWN in self.only)
+        run.text = Text([*wanted, (OWN, logical)], self._pieces.control, within=OWN in self.only)
         return run.text
 
     def _found(self, run: _Run, text: Text, room: int, generated: Sequence[int]) -> list[Found]:
         owed = run.owed.after(generated)
-        local = text.search(room, owed, run.owed)
+        found = [text.search(room, owed, run.owed)]
         reader = self._reader(run.job)
-        if reader is None or (local is not None and local.length >= sources.LONGEST):
-            indexed = None
-        else:
-            indexed = from_index(reader, text, room, owed, run.owed)
-        return [found for found in (local, indexed) if found is not None]
+        if reader is not None and (found[0] is None or found[0].length < sources.LONGEST):
+            found.append(from_index(reader, text, room, owed, run.owed))
+        return [one for one in found if one is not None]
 
     def _reader(self, job: Submit) -> NgramReader | None:
         if not job.ngrams or NGRAMS not in self.only:
             return None
-        place = (job.ngrams, job.ngrams_of)
-        if place not in self._readers:
+        if job.ngrams not in self._readers:
             while len(self._readers) >= _READERS:
                 self._readers.pop(next(iter(self._readers))).close()
-            self._readers[place] = NgramReader(Path(job.ngrams), vocabulary=job.ngrams_of)
-        return self._readers[place]
-
-    def _settle(self, run: _Run, generated: Sequence[int], final: bool = False) -> None:
-        """Judge the proposals whose text is generated by now."""
-        for key, (at, tokens) in list(run.bets.items()):
-            written = generated[at : at + len(tokens)]
-            agreed = 0
-            for mine, real in zip(tokens, written, strict=False):
-                if mine != real:
-                    break
-                agreed += 1
-            if agreed < len(written) or agreed == len(tokens) or final:
-                del run.bets[key]
-                seen = min(agreed + 1, len(written))
-                if seen:
-                    self._acceptance.setdefault(key, Acceptance(self.rate(key))).see(agreed, seen)
+            self._readers[job.ngrams] = NgramReader(Path(job.ngrams), vocabulary=self._vocabulary)
+        return self._readers[job.ngrams]
 
     def _asked(
         self, run: _Run, prompt: Ids, generated: Sequence[int], room: int, gain: float
     ) -> Draft | None:
         """The draft model's proposal where it promises more speed than `gain`."""
-        model = self.model
-        if model is None or MODEL not in self.only:
+        if (model := self.model) is None or run.alone:
             return None
-        key = Key(MODEL, _MODEL_CLASS, run.job.sampling.temperature > 0)
+        key = run.key(MODEL, MODEL_CLASS)
         text = np.concatenate([prompt, np.array(generated, np.int32)])
-        plan = self.costs.best(self.rate(key), room, self._step(), self.others)
+        plan = self.costs.best(self.judge.rate(key), room, self.step, self.others)
         try:
-            if (lag := model.lag(run.job.id, text)) < 0:
-                return None
-            length, rows = self._length(run, plan, gain, room, lag)
+            lag = model.lag(run.job.id, text)
+            length, rows = self._length(model, run.job.width > 0, plan, gain, room, lag)
             tokens = model.propose(run.job.id, text, length, rows) if length else text[:0]
         except EngineFailed as error:
-            _log.warning("the draft model is given up: %s", error)
-            self.model = None
+            self._refused(run, error)
             return None
+        self._failures = 0
         if not len(tokens):
             return None
-        run.bets[key] = _Bet(len(generated), tokens.tolist())
+        run.bets[key] = Bet(len(generated), tokens.tolist())
         return Draft(tokens, MODEL)
 
-    def _length(self, run: _Run, plan: Plan, gain: float, room: int, lag: int) -> tuple[int, int]:
+    def _refused(self, run: _Run, error: EngineFailed) -> None:
+        """This request goes on without the draft model; after many of them all do."""
+        run.alone = True
+        self._failures += 1
+        if self._failures >= _FAILURES:
+            _log.warning("the draft model is given up: %s", error)
+            self.model, self.note = None, f"given up: {error}"
+
+    def _length(
+        self, model: DraftModel, forced: bool, plan: Plan, gain: float, room: int, lag: int
+    ) -> tuple[int, int]:
         """(tokens to ask the draft model for, rows it may evaluate before), where `lag` rows are behind."""
-        model, one = self.model, self.costs.one_ms
-        if model is None or run.job.width:
+        if forced:
             return (0, 0) if gain else (room, _ALL_ROWS)
+        one = self.costs.one_ms
         rows = max(1, int(one / model.prompt_ms))
         saved = (1.0 - 1.0 / plan.gain) * self._answer * one
         if plan.length and plan.gain > gain and lag * model.prompt_ms <= saved:
@@ -279,14 +226,11 @@ class Drafts:
         self._unasked = 0
         return min(_PROBE, room), max(rows, lag)
 
-    def _step(self) -> float:
+    @property
+    def step(self) -> float:
         """What a token of the draft model costs, in steps of the main model."""
         return self.model.step_ms / self.costs.one_ms if self.model and self.costs.one_ms else 0.0
 
     def _possible(self) -> bool:
         """Whether the draft model would pay if it were always right."""
-        return self.costs.best(1.0, MOST, self._step()).length > 0
-
-
-def _class(length: int) -> int:
-    return next(upper for upper, _ in _CLASSES if length <= upper)
+        return self.costs.best(1.0, MOST, self.step).length > 0

@@ -56,8 +56,6 @@ class Submit(Frame, frozen=True, tag="submit"):
     """Measurements only: rows of every step, padded; drafts fill them whatever they are worth. 0: as planned."""
     ngrams: str = ""
     """Folder of the n-grams to draft from."""
-    ngrams_of: str = ""
-    """The vocabulary that they are made of."""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):

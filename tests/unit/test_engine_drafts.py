@@ -91,8 +91,9 @@ def test_the_index_is_a_source(tmp_path: Path) -> None:
     writer.commit()
     prompt = [90, 60, 91, 50, 92, 2, 3, 4]
     here = str(tmp_path)
-    assert drive(Drafts(PIECES, FIM, CHEAP), prompt, KNOWN[5:25], ngrams=here, ngrams_of="v")[0] <= 4
-    assert drive(Drafts(PIECES, FIM, CHEAP), prompt, KNOWN[5:25], ngrams=here, ngrams_of="w") == (20, 0)
+    for vocabulary, fewest in (("v", 4), ("w", 20)):
+        drafts = Drafts(PIECES, FIM, CHEAP, vocabulary=vocabulary)
+        assert drive(drafts, prompt, KNOWN[5:25], ngrams=here)[0] == fewest
 
 
 def test_nothing_is_drafted_where_rows_are_dear_and_all_of_it_when_the_width_is_fixed() -> None:
