@@ -66,8 +66,8 @@ class _Run:
 class Drafts:
     """Implements Drafter (engine/step.py). Engine thread only; `report` may be called from any.
 
-    `only` restricts the sources; `vocabulary` names that of the index's n-grams (the model's hash). `others`,
-    set by the loop: rows that other requests have in the next decode. `note`: why there is no draft model.
+    `only` restricts the sources; `vocabulary` names that of the index's n-grams (the model's hash); `note`
+    says why there is no draft model.
     """
 
     def __init__(
@@ -85,7 +85,6 @@ class Drafts:
         self.model = model if MODEL in only else None
         self.only = only
         self.note = note
-        self.others = 0
         self.judge = Judge(NAMES)
         self._runs: dict[str, _Run] = {}
         self._earlier: deque[Ids] = deque(maxlen=_EARLIER)
@@ -122,7 +121,7 @@ class Drafts:
         best, gain = Draft(), 0.0
         for found in self._found(run, text, room, generated):
             key = run.key(found.source, class_of(found.length))
-            plan = self.costs.best(self.judge.rate(key), len(found.tokens), others=self.others)
+            plan = self.costs.best(self.judge.rate(key), len(found.tokens), others=len(self._runs) - 1)
             run.bets.setdefault(key, Bet(len(generated), found.tokens[:_JUDGED].tolist()))
             length = len(found.tokens) if run.job.width else plan.length
             if length and plan.gain > gain:
@@ -185,7 +184,7 @@ class Drafts:
             return None
         key = run.key(MODEL, MODEL_CLASS)
         text = np.concatenate([prompt, np.array(generated, np.int32)])
-        plan = self.costs.best(self.judge.rate(key), room, self.step, self.others)
+        plan = self.costs.best(self.judge.rate(key), room, self.step, len(self._runs) - 1)
         try:
             lag = model.lag(run.job.id, text)
             length, rows = self._length(model, run.job.width > 0, plan, gain, room, lag)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from daemon.engine import costs, vocabulary
-from daemon.engine.binding import Context, Log, Model, gpu_devices, trim_memory
+from daemon.engine.binding import Context, Log, Model, Part
+from daemon.engine.device import gpu_devices, trim_memory
 from daemon.engine.frames import Loading, Message, Ready, Start
 from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces
@@ -112,7 +113,7 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
         )
     finally:
         log.close()
-    context.decode(np.zeros(1, np.int32), 0, 0, 1)
+    context.decode(Part(np.zeros(1, np.int32), 0, 0, 1))
     if not np.isfinite(context.logits(1)).all():
         context.close()
         raise EngineFailed("a test decode gave no finite logits", "Update the driver or use backend = cpu")
