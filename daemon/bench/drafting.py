@@ -112,7 +112,7 @@ class Counting(Drafts):
 
 
 def questions(plan: Plan, engine: draftrig.Engine, folder: Path, count: int) -> Iterator[Question]:
-    """`count` infilling tasks, then positions of a trace; what its file held before is indexed in `folder`."""
+    """`count` infilling tasks, then positions of a trace; `folder` indexes what its file held before."""
     if plan.tasks is not None:
         for n, task in enumerate(quality.sample(quality.load(plan.tasks), count, plan.seed)):
             yield Question("tasks", n, _job(engine, task.prompt, task.suffix, ""))

@@ -52,7 +52,7 @@ class Engine:
         self.layout = Layout(self.tokenizer, ready.profile, settings.Context())
         drafts = self.loop.desk.drafter
         if not isinstance(drafts, Drafts):
-            raise EngineFailed("drafts are off", "Set engine.draft = \"auto\"")
+            raise EngineFailed("drafts are off", 'Set engine.draft = "auto"')
         self.drafts = drafts
         self._thread = threading.Thread(target=self.loop.run, name="engine", daemon=True)
         self._thread.start()

@@ -1,6 +1,6 @@
-"""A small model that drafts for the main one: its own context and cache tree, evaluated only where text is new.
+"""A small model that drafts for the main one: its own context and cache tree, only new text is evaluated.
 
-    prompt + generated → forget what was rejected → evaluate what is new → tokens, as long as it is sure of them
+    prompt + generated → forget what was rejected → evaluate what is new → tokens, while it is sure of them
 
 What the main model accepted stays evaluated here. Nothing is drafted that the main model could not have
 written: the two vocabularies are compared token by token before the first draft.
@@ -71,8 +71,7 @@ class DraftModel:
         self.evaluated = 0
 
     def lag(self, run_id: str, text: Ids) -> int:
-        """Tokens of `text` that must be evaluated before the first draft. Raises EngineFailed when they do not
-        fit."""
+        """Tokens of `text` to evaluate before the first draft. Raises EngineFailed when it does not fit."""
         if len(text) >= self._context.cells:
             raise EngineFailed(f"{len(text)} tokens do not fit {self._context.cells} cells")
         return len(text) - min(self._resident(run_id, text).match(text), len(text) - 1)

@@ -75,6 +75,7 @@ class Drafts:
         pieces: Pieces,
         fim: FimIds,
         costs: Costs,
+        *,
         model: DraftModel | None = None,
         only: frozenset[str] = frozenset(NAMES),
         vocabulary: str = "",
@@ -138,7 +139,15 @@ class Drafts:
 
     def alike(self, kind: type[_D], only: frozenset[str], costs: Costs) -> _D:
         """Drafts of the same models that know nothing yet, for measurements."""
-        return kind(self._pieces, self._fim, costs, self.model, only, self._vocabulary, self.note)
+        return kind(
+            self._pieces,
+            self._fim,
+            costs,
+            model=self.model,
+            only=only,
+            vocabulary=self._vocabulary,
+            note=self.note,
+        )
 
     def _source(self, name: str) -> DraftSource:
         if name != MODEL:
@@ -187,7 +196,7 @@ class Drafts:
         plan = self.costs.best(self.judge.rate(key), room, self.step, len(self._runs) - 1)
         try:
             lag = model.lag(run.job.id, text)
-            length, rows = self._length(model, run.job.width > 0, plan, gain, room, lag)
+            length, rows = self._length(run, plan, gain, room, lag)
             tokens = model.propose(run.job.id, text, length, rows) if length else text[:0]
         except EngineFailed as error:
             self._refused(run, error)
@@ -206,11 +215,9 @@ class Drafts:
             _log.warning("the draft model is given up: %s", error)
             self.model, self.note = None, f"given up: {error}"
 
-    def _length(
-        self, model: DraftModel, forced: bool, plan: Plan, gain: float, room: int, lag: int
-    ) -> tuple[int, int]:
+    def _length(self, run: _Run, plan: Plan, gain: float, room: int, lag: int) -> tuple[int, int]:
         """(tokens to ask the draft model for, rows it may evaluate before), where `lag` rows are behind."""
-        if forced:
+        if (model := self.model) is None or run.job.width:
             return (0, 0) if gain else (room, _ALL_ROWS)
         one = self.costs.one_ms
         rows = max(1, int(one / model.prompt_ms))

@@ -1,4 +1,4 @@
-"""What drafts were worth: every proposal is compared with what was generated in its place, verified or not."""
+"""What drafts were worth: every proposal is compared with what was generated in its place, even unverified."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ class Judge:
         if best.length:
             why = f"{best.gain:.2f} times as fast where it is surest"
         else:
-            why = off or ("off: verifying costs more here than it yields" if rates else "nothing drafted so far")
+            why = off or (
+                "off: verifying costs more here than it yields" if rates else "nothing drafted so far"
+            )
         tally = self.tally[name]
         return DraftSource(
             name=name,

@@ -89,7 +89,11 @@ def test_what_is_generated_is_searched_and_searched_for() -> None:
 def test_other_text_alone_can_be_searched() -> None:
     own = ids(1, 2, 8, 1, 2)
     assert found(Text([("own", own)], CONTROL, within=False)) is None
-    assert found(Text([("context", ids(0, 1, 2, 7)), ("own", own)], CONTROL, within=False)) == ([7], "context", 2)
+    assert found(Text([("context", ids(0, 1, 2, 7)), ("own", own)], CONTROL, within=False)) == (
+        [7],
+        "context",
+        2,
+    )
 
 
 def test_a_half_typed_word_chooses_the_place() -> None:
