@@ -1,4 +1,4 @@
-"""What drafts were worth: every proposal is compared with what was generated in its place, even unverified."""
+"""What drafts were worth: each is compared with what was generated in its place, verified or not."""
 
 from __future__ import annotations
 
