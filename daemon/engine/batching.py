@@ -36,9 +36,9 @@ class Ask(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """So many rows of the ask at `index`."""
+    """So many rows of the ask at `place`."""
 
-    index: int
+    place: int
     rows: int
 
 

@@ -32,6 +32,7 @@ _BUFFER = re.compile(r"(\S+)\s+compute buffer size\s*=\s*([0-9.]+) MiB")
 _KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
 _MIB = 1024 * 1024
 
+
 class Log:
     """What llama.cpp says while loading; silent afterwards (no Python runs on its threads)."""
 
@@ -58,11 +59,13 @@ class Log:
         bad = [line for line in self.lines if "error" in line.lower() or "fail" in line.lower()]
         return bad[-1].strip() if bad else "llama.cpp gave no reason"
 
+
 def _tokenize(vocab: Any, text: str) -> list[int]:
     raw = text.encode("utf-8", "replace")
     out = (lib.llama_token * (len(raw) + 8))()
     n = lib.llama_tokenize(vocab, raw, len(raw), out, len(out), False, False)
     return list(out[: max(n, 0)])
+
 
 class Words:
     """A model's tokenizer without its weights: loads in 0.3 s, for vocabularies that only llama.cpp knows.
@@ -94,6 +97,7 @@ class Words:
     def close(self) -> None:
         """Free the vocabulary."""
         lib.llama_model_free(self._model)
+
 
 class Model:
     """A loaded GGUF. Raises ModelError when llama.cpp refuses it."""
@@ -159,6 +163,7 @@ class Model:
             weights_bytes=int(lib.llama_model_size(self.handle)),
         )
 
+
 class Part(NamedTuple):
     """Rows of one sequence in a decode: `tokens` at the positions `start`…, logits for the last `outputs`."""
 
@@ -166,6 +171,7 @@ class Part(NamedTuple):
     start: int
     sequence: int
     outputs: int
+
 
 class Context:
     """One llama.cpp context with a unified KV cache. Not thread-safe: one engine thread owns it, and only
@@ -207,9 +213,11 @@ class Context:
         """Per sequence, the address of its id."""
         self._pointers = np.zeros(batch, np.uintp)
         arrays = (self._tokens, None, self._positions, self._ones, self._pointers, self._flags)
-        kinds = [kind for _, kind in lib.llama_batch._fields_[1:]]
+        kinds: list[Any] = [field[1] for field in lib.llama_batch._fields_[1:]]
         pointers = zip(arrays, kinds, strict=True)
-        self._batch = lib.llama_batch(0, *(a if a is None else a.ctypes.data_as(kind) for a, kind in pointers))
+        self._batch = lib.llama_batch(
+            0, *(a if a is None else a.ctypes.data_as(kind) for a, kind in pointers)
+        )
 
     def abort(self) -> None:
         """Make the running decode return soon. May be called from any thread."""
@@ -222,8 +230,7 @@ class Context:
     def decode(self, *parts: Part) -> bool:
         """Evaluate the rows of all parts, each of another sequence, in one batch.
 
-        False when aborted: none of these rows is kept. Raises EngineFailed on an error of llama.cpp; then none
-        is kept either.
+        False when aborted: none of these rows is kept, nor when llama.cpp fails: then EngineFailed is raised.
         """
         rows = sum(len(part.tokens) for part in parts)
         wanted = sum(part.outputs for part in parts)

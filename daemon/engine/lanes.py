@@ -53,7 +53,7 @@ class Ticket:
 def in_turn(tickets: Iterable[Ticket], running: Iterable[Ticket] = ()) -> list[Ticket]:
     """By lane, then by how many older requests of the same client are before it, then by age."""
     before = Counter((t.lane, t.job.client) for t in running)
-    turns = []
+    turns: list[tuple[int, int, int, Ticket]] = []
     for ticket in sorted(tickets, key=lambda t: t.submitted):
         key = (ticket.lane, ticket.job.client)
         turns.append((ticket.lane, before[key], len(turns), ticket))

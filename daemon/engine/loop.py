@@ -1,7 +1,7 @@
 """The tick: admit, see what every run wants, evaluate rows for many of them in one decode, resume them.
 
-The engine thread runs `Loop.run()`; nothing else touches the context. What a request does is in work.py, whose
-rows a tick takes in batching.py, who may run in lanes.py. A sequence stays resident with its generated tokens.
+The engine thread runs `Loop.run()`; nothing else touches the context. What a request does is in work.py,
+whose rows a tick takes in batching.py, who may run in lanes.py. A sequence stays resident with its tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from daemon.engine.batching import Ask, Batching
 from daemon.engine.binding import Context, Part
 from daemon.engine.costs import RowCosts
 from daemon.engine.frames import Done, Message, Report
-from daemon.engine.lanes import URGENT, Lanes, Ticket
+from daemon.engine.lanes import URGENT, Lanes, Ticket, in_turn
 from daemon.engine.run import Run
 from daemon.engine.step import Drafter, Got
 from daemon.engine.tree import Tree, common
@@ -83,7 +83,7 @@ class Loop:
             want = work.want
             asks.append(Ask(work.lane, len(want.rows), want.outputs, want.divisible, want.alone))
         grants = self.batching.compose(asks, self.slice)
-        self._decode(self._roomy([(asking[index], rows) for index, rows in grants]))
+        self._decode(self._roomy([(asking[place], rows) for place, rows in grants]))
 
     def report(self, rss: int) -> Report:
         """Counters since start. May be called from any thread: it only reads."""
@@ -110,7 +110,8 @@ class Loop:
             self.lanes.start(ticket)
             work = self._set_aside.pop(ticket, None) or Work(Run(ticket, self._desk.pieces), self._desk)
             self._desk.works.append(work)
-            self._desk.works.sort(key=lambda w: (w.run.ticket.lane, w.run.ticket.submitted))
+            order = in_turn(w.run.ticket for w in self._desk.works)
+            self._desk.works.sort(key=lambda w: order.index(w.run.ticket))
             self._resume([work])
 
     def _cells_for(self, ticket: Ticket) -> bool:

@@ -230,5 +230,3 @@ class Work:
             if got.taken:
                 run.steps += 1
                 return got.taken
-
-
