@@ -29,6 +29,7 @@ from daemon.projects import Projects
 from daemon.readers import Readers
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
+from indexer.grams import FOLDER
 from indexer.tokens import TiktokenTokenizer, Tokenizer, count
 from indexer.vocabulary import load
 
@@ -155,7 +156,13 @@ class Pipeline:
             client=request.client,
             cache=request.cache,
             margins=request.margins,
+            ngrams=self._ngrams(request.path),
         )
+
+    def _ngrams(self, path: str | None) -> str:
+        """The folder of the n-grams of the repository that holds a file."""
+        found = self.readers.find(path) if path and self._settings.engine.draft != "off" else None
+        return str(found.reader.path.parent / FOLDER) if found else ""
 
     @contextlib.contextmanager
     def _turn(self, request: CompletionRequest) -> Iterator[str]:

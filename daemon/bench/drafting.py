@@ -21,7 +21,8 @@ from rich.table import Table
 from daemon.bench import draftrig, keystrokes, quality, stats, traces
 from daemon.bench.outcome import Figures, Outcome, table
 from daemon.engine.binding import Ids
-from daemon.engine.drafts import MODEL, NAMES, Drafts
+from daemon.engine.costs import RowCosts
+from daemon.engine.drafts import FREE, MODEL, NAMES, Drafts
 from daemon.engine.frames import Submit
 from daemon.engine.step import Draft
 from daemon.engine.worth import Costs
@@ -39,7 +40,6 @@ GPU_ROW = 0.075
 """V(k) = 1 + GPU_ROW·(k − 1): a 7B model's V(5) is about 1.3 on a GPU (reference/engine.md §3)."""
 GPU_STEP = 0.18
 """A 0.5B model's step against a 7B model's."""
-FREE = tuple(name for name in NAMES if name != MODEL)
 VARIANTS: dict[str, frozenset[str]] = {
     **{name: frozenset({name}) for name in NAMES},
     "free": frozenset(FREE),
@@ -149,7 +149,7 @@ class Measurement:
         self.sums: dict[tuple[str, str], Sum] = {}
         own = engine.drafts
         per_step = own.model.step_ms / GPU_STEP if own.model else 1.0
-        gpu = Costs(tuple((k, per_step * (1.0 + GPU_ROW * (k - 1))) for k in (1, 16)))
+        gpu = Costs(RowCosts(((k, per_step * (1.0 + GPU_ROW * (k - 1))) for k in (1, 16)), 16))
         self.variants = {
             name: own.alike(Counting, sources, gpu if name.endswith("_gpu") else own.costs)
             for name, sources in VARIANTS.items()

@@ -50,7 +50,7 @@ class Engine:
         self.profile = ready.profile
         self.tokenizer = TiktokenTokenizer(load(Path(ready.vocabulary)))
         self.layout = Layout(self.tokenizer, ready.profile, settings.Context())
-        drafts = self.loop.desk.drafter
+        drafts = self.loop.drafter
         if not isinstance(drafts, Drafts):
             raise EngineFailed("drafts are off", 'Set engine.draft = "auto"')
         self.drafts = drafts
@@ -67,7 +67,7 @@ class Engine:
         """The answer with these drafts, written anew. Raises EngineFailed."""
         job = msgspec.structs.replace(job, id=str(next(self._numbers)), **more)
         self._forget(np.frombuffer(job.tokens, np.int32))
-        self.loop.desk.drafter = drafts
+        self.loop.drafter = drafts
         self.loop.lanes.submit(job)
         with self._changed:
             if not self._changed.wait_for(lambda: job.id in self._done, _ANSWER_S):

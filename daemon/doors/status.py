@@ -60,6 +60,7 @@ def status_body(facts: Facts) -> _Body:
         "memory": _memory(facts),
         "reuse": _reuse(facts.report),
         "queue": _queue(facts.report),
+        "drafts": _drafts(facts.report),
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "index": facts.index,
         "projects": facts.projects,
@@ -146,6 +147,15 @@ def _reuse(report: Report | None) -> _Body:
         "aborted": report.aborted,
         "after_slice": report.after_slice,
     }
+
+
+def _drafts(report: Report | None) -> list[_Body]:
+    """Every source of drafts: what it drafted since the start, and whether it pays."""
+    found = []
+    for source in report.sources if report else ():
+        drafted, accepted = report.drafts.get(source.name, (0, 0)) if report else (0, 0)
+        found.append({**msgspec.to_builtins(source), "drafted": drafted, "accepted": accepted})
+    return found
 
 
 def _queue(report: Report | None) -> _Body:

@@ -143,6 +143,10 @@ class Model:
             return b""
         return lib.llama_vocab_get_text(self.vocab, token) or b""
 
+    def close(self) -> None:
+        """Free it; its contexts must be gone."""
+        lib.llama_model_free(self.handle)
+
     def tokenize(self, text: str) -> list[int]:
         """llama.cpp's own ids of ordinary text: the oracle for the exported vocabulary."""
         return _tokenize(self.vocab, text)

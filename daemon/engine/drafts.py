@@ -32,7 +32,8 @@ from daemon.nouns import FimIds
 from indexer.ngrams import NgramReader
 
 MODEL = "model"
-NAMES = (*sources.NAMES, MODEL)
+FREE = sources.NAMES
+NAMES = (*FREE, MODEL)
 _JUDGED = 8
 """Tokens of a proposal that are compared with what is generated."""
 _EARLIER = 64
@@ -130,8 +131,8 @@ class Drafts:
         return self._asked(run, prompt, generated, room, gain) or best
 
     def learn(self, draft: Draft, accepted: int) -> None:
-        """`accepted` tokens of a verified draft agreed."""
-        self.judge.count(draft.source, len(draft.tokens), accepted)
+        """A draft was verified. What it was worth is learnt from the text: see `Judge.settle`."""
+        self.judge.steps[draft.source] += 1
 
     def report(self) -> tuple[DraftSource, ...]:
         """Every source that could draft: what it did, and whether it pays here."""
@@ -235,7 +236,7 @@ class Drafts:
     @property
     def step(self) -> float:
         """What a token of the draft model costs, in steps of the main model."""
-        return self.model.step_ms / self.costs.one_ms if self.model and self.costs.one_ms else 0.0
+        return self.model.step_ms / self.costs.one_ms if self.model else 0.0
 
     def _possible(self) -> bool:
         """Whether the draft model would pay if it were always right."""

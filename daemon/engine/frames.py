@@ -37,6 +37,10 @@ class Start(Frame, frozen=True, tag="start"):
     settings: settings.Engine
     profile: EngineProfile | None = None
     force_cpu: str = ""
+    draft: str = ""
+    """Path of the draft model; empty, with `draft_note` as the reason, when there is none."""
+    draft_name: str = ""
+    draft_note: str = ""
 
 
 class Submit(Frame, frozen=True, tag="submit"):
@@ -119,6 +123,19 @@ class Failed(Frame, frozen=True, tag="failed"):
     memory: bool = False
 
 
+class DraftSource(Noun, frozen=True):
+    """Where drafts come from, and what they were worth since the start."""
+
+    name: str
+    steps: int = 0
+    """Decode calls that verified some of its tokens."""
+    acceptance: float = 0.0
+    """Of its surest kind, lately, per token."""
+    length: int = 0
+    """Tokens drafted at once now; 0: off."""
+    why: str = ""
+
+
 class Report(Frame, frozen=True, tag="report"):
     """Engine → daemon: what is resident and what was done since start."""
 
@@ -141,22 +158,8 @@ class Report(Frame, frozen=True, tag="report"):
     busy_ms: float = 0.0
     drafts: dict[str, tuple[int, int]] = {}
     """Source → (drafted, accepted)."""
-
-
-class DraftSource(Noun, frozen=True):
-    """Where drafts come from, and what they were worth since the start."""
-
-    name: str
-    drafted: int = 0
-    accepted: int = 0
-    """Tokens."""
-    steps: int = 0
-    """Decode calls that verified some."""
-    acceptance: float = 0.0
-    """Of its surest kind, lately, per token."""
-    length: int = 0
-    """Tokens drafted at once now; 0: off."""
-    why: str = ""
+    sources: tuple[DraftSource, ...] = ()
+    """Whether drafting pays; empty when it is off."""
 
 
 Message = Start | Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report

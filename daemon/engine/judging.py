@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from daemon.engine.frames import DraftSource
@@ -37,20 +36,14 @@ class Bet(NamedTuple):
     tokens: list[int]
 
 
-@dataclass(slots=True)
-class Tally:
-    """Tokens verified and accepted, and steps that verified some, of one source."""
-
-    drafted: int = 0
-    accepted: int = 0
-    steps: int = 0
-
-
 class Judge:
-    """Acceptance and counts of all sources. Engine thread only; `source` may be called from any."""
+    """Acceptance of all sources. Engine thread only; `source` may be called from any.
+
+    `steps`: per source, decode calls that verified a draft of it.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.tally = {name: Tally() for name in names}
+        self.steps = dict.fromkeys(names, 0)
         self._acceptance: dict[Key, Acceptance] = {}
 
     def rate(self, key: Key) -> float:
@@ -72,13 +65,6 @@ class Judge:
                 if seen := min(agreed + 1, len(written)):
                     self._acceptance.setdefault(key, Acceptance(self.rate(key))).see(agreed, seen)
 
-    def count(self, source: str, drafted: int, accepted: int) -> None:
-        """A step verified `drafted` tokens."""
-        tally = self.tally[source]
-        tally.drafted += drafted
-        tally.accepted += accepted
-        tally.steps += 1
-
     def source(self, name: str, costs: Costs, step: float, off: str) -> DraftSource:
         """For status. `off`: what to say of a source that does not pay, "" for the usual."""
         rates = [self.rate(key) for key in list(self._acceptance) if key.source == name]
@@ -89,12 +75,9 @@ class Judge:
             why = off or (
                 "off: verifying costs more here than it yields" if rates else "nothing drafted so far"
             )
-        tally = self.tally[name]
         return DraftSource(
             name=name,
-            drafted=tally.drafted,
-            accepted=tally.accepted,
-            steps=tally.steps,
+            steps=self.steps[name],
             acceptance=max(rates, default=0.0),
             length=best.length,
             why=why,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
+from daemon.engine.costs import RowCosts
 
 MARGIN = 1.03
 """A draft must promise this much more speed: what is measured is noisy, and a draft has costs of its own."""
@@ -49,26 +49,15 @@ class Acceptance:
 
 
 class Costs:
-    """V(rows) ÷ V(1) on this machine, from (rows, milliseconds) pairs; between them linear, beyond as before
-    the end. Without any, rows cost nothing more."""
+    """V(rows) ÷ V(1) on this machine. `rows`: the milliseconds of decodes with logits behind every row."""
 
-    def __init__(self, verify: tuple[tuple[int, float], ...], most: int = 64) -> None:
-        self.one_ms = dict(verify).get(1, 0.0)
-        rows = np.arange(most + 1, dtype=np.float64)
-        if self.one_ms <= 0:
-            self._relative = [1.0] * (most + 1)
-            return
-        known = np.array(sorted(verify), np.float64)
-        known[:, 1] = np.maximum.accumulate(known[:, 1])  # fewer rows that took longer were disturbed
-        slope = 0.0
-        if len(known) > 1:
-            slope = (known[-1, 1] - known[0, 1]) / (known[-1, 0] - known[0, 0])
-        costs = np.interp(rows, known[:, 0], known[:, 1]) + slope * np.maximum(0, rows - known[-1, 0])
-        self._relative = list((costs / self.one_ms).tolist())
+    def __init__(self, rows: RowCosts) -> None:
+        self._rows = rows
+        self.one_ms = rows.ms(1)
 
     def of(self, rows: int) -> float:
         """Relative cost of a step of `rows` rows."""
-        return self._relative[min(rows, len(self._relative) - 1)]
+        return self._rows.ms(rows) / self.one_ms
 
     def best(self, rate: float, most: int, step: float = 0.0, others: int = 0) -> Plan:
         """The length up to `most` that is worth most. `step`: what drafting one token costs, in steps of one

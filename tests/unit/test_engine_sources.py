@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daemon.engine.costs import RowCosts
 from daemon.engine.sources import LONGEST, NGRAMS, Owed, Text, from_index, parts
 from daemon.engine.worth import MARGIN, NO_DRAFT, Acceptance, Costs
 from daemon.nouns import FimIds
@@ -150,7 +151,7 @@ def test_the_index_answers_like_a_text(tmp_path: Path) -> None:
 
 
 def test_the_best_length_follows_acceptance_and_costs() -> None:
-    costs = Costs(((1, 10.0), (2, 12.0), (4, 15.0), (5, 19.0), (8, 30.0)))
+    costs = Costs(RowCosts(((1, 10.0), (2, 12.0), (4, 15.0), (5, 19.0), (8, 30.0)), 16))
     assert costs.of(1) == 1.0
     assert costs.of(3) == pytest.approx(1.35)
     assert costs.of(12) > costs.of(8)
@@ -165,14 +166,10 @@ def test_the_best_length_follows_acceptance_and_costs() -> None:
 
 
 def test_rows_of_others_are_shared_costs() -> None:
-    flat = Costs(((1, 10.0), (16, 10.0)))
+    flat = Costs(RowCosts(((1, 10.0), (16, 10.0)), 16))
     assert flat.best(0.5, 4).length == flat.best(0.5, 4, others=7).length == 4
-    steep = Costs(((1, 10.0), (16, 160.0)))
+    steep = Costs(RowCosts(((1, 10.0), (16, 160.0)), 16))
     assert steep.best(0.9, 8, others=7) == NO_DRAFT
-
-
-def test_without_a_profile_rows_cost_nothing() -> None:
-    assert Costs(()).best(0.5, 6).length == 6
 
 
 def test_acceptance_forgets_what_was_assumed() -> None:
