@@ -15,8 +15,9 @@ from support import tiny
 from daemon.engine.binding import Context, Log, Model, Part
 from daemon.engine.costs import RowCosts
 from daemon.engine.draftmodel import DraftModel, incompatible
-from daemon.engine.drafts import MODEL, MOST, Drafts
+from daemon.engine.drafts import MODEL, Drafts
 from daemon.engine.frames import Submit
+from daemon.engine.judging import MOST
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
 from daemon.errors import EngineFailed

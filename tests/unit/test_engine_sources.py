@@ -115,7 +115,8 @@ def test_what_is_owed_shrinks_as_it_is_written() -> None:
 
 def slow(texts: list[list[int]], own: list[int]) -> tuple[int, set[int]]:
     """(longest match, next tokens of its places) by looking at everything."""
-    best, follow = 0, set()
+    best: int = 0
+    follow: set[int] = set()
     for text in texts:
         for at in range(2, len(text)):
             length = 0
