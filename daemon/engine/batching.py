@@ -66,8 +66,6 @@ class Batching:
             if self._pay(asks[index].lane, self.costs.ms(rows)):
                 return [Grant(index, rows)]
             later = []
-        elif not later:
-            self._credit = 0.0
         alone = next((i for i in first if asks[i].alone), None)
         together = [i for i in first if not asks[i].alone]
         if alone is not None and (not together or self._tick % 2):
@@ -75,7 +73,10 @@ class Batching:
             later = []
         else:
             tick = self._urgent(asks, together, budget)
-        self._credit = min(self._credit + SHARE * self.costs.ms(tick.rows), self.costs.ms(self._rows))
+        earned = SHARE * self.costs.ms(tick.rows)
+        self._credit = (
+            min(self._credit + earned, self.costs.ms(self._rows)) if len(first) < len(asks) else 0.0
+        )
         self._others(asks, (i for i in later if not asks[i].alone), tick)
         return tick.grants
 
