@@ -31,6 +31,8 @@ from daemon.models import catalogue
 from daemon.nouns import CompletionRequest, Generation, Limits
 from indexer.ngrams import NgramWriter
 
+QUESTIONS, PAIRS, WIDTH = 60, 500, 8
+"""Of each group; prompts compared; rows of every step then."""
 TOKENS = 48
 STEP = 5
 """Every so many edits of a trace, one position."""
