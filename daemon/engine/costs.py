@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -49,8 +49,17 @@ def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tupl
         if rows > context.batch or (len(prefill) >= _ALWAYS and time.perf_counter() - began > _BUDGET_S):
             break
         prefill.append((rows, decode_ms(context, rows, 1)))
-    verify = tuple((k, decode_ms(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
-    return tuple(prefill), verify
+    verify = [(k, decode_ms(context, k, k)) for k in _VERIFY if k <= context.max_outputs]
+    return undisturbed(prefill), undisturbed(verify)
+
+
+def undisturbed(measured: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """Pairs of rows and milliseconds where no fewer rows take longer: those were disturbed."""
+    least, found = float("inf"), []
+    for rows, ms in sorted(measured, reverse=True):
+        least = min(least, ms)
+        found.append((rows, least))
+    return tuple(reversed(found))
 
 
 def slice_for(prefill: tuple[tuple[int, float], ...], target_ms: float, batch: int) -> int:

@@ -193,8 +193,10 @@ class Drafts:
         if (model := self.model) is None or run.alone:
             return None
         key = run.key(MODEL, MODEL_CLASS)
-        text = np.concatenate([prompt, np.array(generated, np.int32)])
         plan = self.costs.best(self.judge.rate(key), room, self.step, len(self._runs) - 1)
+        if not plan.length and not run.job.width and not self._possible():
+            return None
+        text = np.concatenate([prompt, np.array(generated, np.int32)])
         try:
             lag = model.lag(run.job.id, text)
             length, rows = self._length(run, plan, gain, room, lag)
@@ -228,7 +230,7 @@ class Drafts:
             return plan.length, rows
         self._unasked += 1
         cost = lag * model.prompt_ms + _PROBE * model.step_ms + (self.costs.of(1 + _PROBE) - 1.0) * one
-        if plan.length or not self._possible() or cost > _PROBE_SHARE * self._unasked * one:
+        if plan.length or cost > _PROBE_SHARE * self._unasked * one:
             return 0, 0
         self._unasked = 0
         return min(_PROBE, room), max(rows, lag)

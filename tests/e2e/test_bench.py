@@ -142,8 +142,18 @@ def test_draft(tiny_model: Path, trace: Path, tmp_path: Path) -> None:
         for n in range(3)
     ]
     tasks.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    words = ("draft", "--model", str(tiny_model), "--draft-model", str(tiny_model), "--tasks", str(tasks))
-    figures = measured(*words, "--trace", str(trace), "--limit", "3", "--pairs", "6", "--width", "4")["figures"]
+    words = (
+        "draft",
+        "--model",
+        str(tiny_model),
+        "--draft-model",
+        str(tiny_model),
+        "--tasks",
+        str(tasks),
+        "--limit",
+        "3",
+    )
+    figures = measured(*words, "--trace", str(trace), "--pairs", "6", "--width", "4")["figures"]
     assert (figures["pairs"], figures["unequal"]) == (6, 0)
     assert figures["tokens_per_step"] > 0
     assert figures["speed_min"] > 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daemon.engine.costs import RowCosts
+from daemon.engine.costs import RowCosts, undisturbed
 from daemon.engine.sources import LONGEST, NGRAMS, Owed, Text, from_index, parts
 from daemon.engine.worth import MARGIN, NO_DRAFT, Acceptance, Costs
 from daemon.nouns import FimIds
@@ -181,3 +181,7 @@ def test_acceptance_forgets_what_was_assumed() -> None:
     for _ in range(200):
         known.see(4, 4)
     assert known.rate > 0.9
+
+
+def test_what_was_disturbed_never_costs_more_than_more_rows() -> None:
+    assert undisturbed([(1, 9.0), (2, 3.0), (4, 5.0), (8, 4.0)]) == ((1, 3.0), (2, 3.0), (4, 4.0), (8, 4.0))
