@@ -21,7 +21,7 @@ from daemon.errors import EngineFailed
 
 SURE = 0.6
 """Drafting goes on while the best token has this probability; less sure ones are rarely accepted."""
-_LEARNING = 0.1
+_LEARNING, _HICCUP = 0.1, 3.0
 _PROBE_ROWS = 64
 
 
@@ -95,8 +95,12 @@ class DraftModel:
             if len(drafted) < most:
                 began = time.perf_counter()
                 self._evaluate(resident, np.array([token], np.int32))
-                self.step_ms += ((time.perf_counter() - began) * 1000.0 - self.step_ms) * _LEARNING
+                self._learn((time.perf_counter() - began) * 1000.0)
         return np.array(drafted, np.int32)
+
+    def _learn(self, ms: float) -> None:
+        """A step took so long. One that was disturbed says little."""
+        self.step_ms += (min(ms, _HICCUP * self.step_ms) - self.step_ms) * _LEARNING
 
     def end(self, run_id: str) -> None:
         """The request is over; what is evaluated stays for the next one."""

@@ -22,7 +22,7 @@ from daemon.engine import sources
 from daemon.engine.binding import Ids
 from daemon.engine.draftmodel import DraftModel
 from daemon.engine.frames import DraftSource, Submit
-from daemon.engine.judging import MODEL_CLASS, MOST, Bet, Judge, Key, class_of
+from daemon.engine.judging import MOST, UNMATCHED, Bet, Judge
 from daemon.engine.sources import NGRAMS, OWN, Found, Owed, Text, from_index
 from daemon.engine.step import Draft
 from daemon.engine.vocabulary import Pieces
@@ -56,12 +56,13 @@ class _Run:
     job: Submit
     owed: Owed
     text: Text | None = None
-    bets: dict[Key, Bet] = field(default_factory=dict)
+    bets: dict[str, Bet] = field(default_factory=dict)
     alone: bool = False
     """The draft model has no room for it."""
 
-    def key(self, source: str, match: int) -> Key:
-        return Key(source, match, self.job.sampling.temperature > 0)
+    @property
+    def sampled(self) -> bool:
+        return self.job.sampling.temperature > 0
 
 
 class Drafts:
@@ -106,7 +107,7 @@ class Drafts:
             self.model.end(run_id)
         if run.text is None or not tokens:
             return
-        self.judge.settle(run.bets, tokens, final=True)
+        self.judge.settle(run.bets, run.sampled, tokens, final=True)
         self._answer += (len(tokens) - self._answer) * _SMOOTH
         answer = np.array(tokens, np.int32)
         if not any(known.tobytes().endswith(answer.tobytes()) for known in self._earlier):
@@ -117,17 +118,18 @@ class Drafts:
         run = self._runs[run_id]
         text = run.text or self._text(run, prompt)
         text.extend(generated[text.generated :])
-        self.judge.settle(run.bets, generated)
+        self.judge.settle(run.bets, run.sampled, generated)
         if (room := min(room, MOST)) < 1:
             return Draft()
         best, gain = Draft(), 0.0
         for found in self._found(run, text, room, generated):
-            key = run.key(found.source, class_of(found.length))
-            plan = self.costs.best(self.judge.rate(key), len(found.tokens), others=len(self._runs) - 1)
-            run.bets.setdefault(key, Bet(len(generated), found.tokens[:_JUDGED].tolist()))
-            length = len(found.tokens) if run.job.width else plan.length
+            tokens, source, match = found
+            rates = self.judge.rates(source, match, run.sampled, len(tokens))
+            plan = self.costs.best(rates, others=len(self._runs) - 1)
+            run.bets.setdefault(source, Bet(len(generated), match, tokens[:_JUDGED].tolist()))
+            length = len(tokens) if run.job.width else plan.length
             if length and plan.gain > gain:
-                best, gain = Draft(found.tokens[:length], found.source), plan.gain
+                best, gain = Draft(tokens[:length], source), plan.gain
         return self._asked(run, prompt, generated, room, gain) or best
 
     def learn(self, draft: Draft, accepted: int) -> None:
@@ -192,8 +194,8 @@ class Drafts:
         """The draft model's proposal where it promises more speed than `gain`."""
         if (model := self.model) is None or run.alone:
             return None
-        key = run.key(MODEL, MODEL_CLASS)
-        plan = self.costs.best(self.judge.rate(key), room, self.step, len(self._runs) - 1)
+        rates = self.judge.rates(MODEL, UNMATCHED, run.sampled, room)
+        plan = self.costs.best(rates, self.step, len(self._runs) - 1)
         if not plan.length and not run.job.width and not self._possible():
             return None
         text = np.concatenate([prompt, np.array(generated, np.int32)])
@@ -207,7 +209,7 @@ class Drafts:
         self._failures = 0
         if not len(tokens):
             return None
-        run.bets[key] = Bet(len(generated), tokens.tolist())
+        run.bets[MODEL] = Bet(len(generated), UNMATCHED, tokens.tolist())
         return Draft(tokens, MODEL)
 
     def _refused(self, run: _Run, error: EngineFailed) -> None:
@@ -242,4 +244,4 @@ class Drafts:
 
     def _possible(self) -> bool:
         """Whether the draft model would pay if it were always right."""
-        return self.costs.best(1.0, MOST, self.step).length > 0
+        return self.costs.best([1.0] * MOST, self.step).length > 0

@@ -9,16 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import tiny
 
 from daemon.engine.binding import Context, Log, Model
 from daemon.engine.costs import RowCosts
 from daemon.engine.draftmodel import DraftModel
 from daemon.engine.drafts import MODEL, Drafts
-from daemon.engine.frames import Done, Message, Submit
+from daemon.engine.frames import Done, Message, Start, Submit
 from daemon.engine.loop import Loop
+from daemon.engine.startup import build
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
 from daemon.nouns import Generation, Limits, Sampling
+from daemon.settings import Engine
 
 PROMPTS = int(os.environ.get("FORETYPE_TEST_PROMPTS", "120"))
 """500 before a release: drafts have to be exact."""
@@ -45,8 +48,8 @@ class Rig:
             self.done[message.id] = message.generation
 
     def drafts(self, only: frozenset[str]) -> Drafts:
-        slow = self.model.step_ms * 50
-        costs = Costs(RowCosts(((1, slow), (16, slow * 1.1)), 16))
+        """All of them pay: next to rows of the main model nothing else takes time."""
+        costs = Costs(RowCosts(((1, 1e6), (16, 1.1e6)), 16))
         return Drafts(self.pieces, self.fim, costs, model=self.model, only=only)
 
     def ask(self, prompt: list[int], **more: object) -> Generation:
@@ -151,3 +154,54 @@ def test_half_typed_words_are_drafted_and_healed(rig: Rig) -> None:
         must = rig.pieces.pieces[prompt[1]][:2]
         drafted = rig.ask(prompt, must=must)
         assert drafted.text == rig.ask(prompt, must=must, draft=False).text
+
+
+def started(model: Path, settings: Engine, **draft: str) -> tuple[Loop, list[Message]]:
+    said: list[Message] = []
+    start = Start(path=str(model), name="tiny", sha256="drafting", context=1024, settings=settings, **draft)
+    loop, _ = build(start, said.append)
+    return loop, said
+
+
+def answer(loop: Loop, said: list[Message]) -> Generation:
+    prompt = np.arange(40, dtype=np.int32)
+    limits = Limits(lines="free", tokens=8)
+    loop.lanes.submit(Submit(id="a", tokens=prompt.tobytes(), limits=limits))
+    while not (done := [m.generation for m in said if isinstance(m, Done)]):
+        loop.tick()
+    return done[0]
+
+
+def why_no_model(loop: Loop) -> str:
+    return next(source.why for source in loop.report(0).sources if source.name == MODEL)
+
+
+def test_a_draft_model_that_cannot_be_used_is_refused_and_the_main_one_serves(
+    tiny_model: Path, tmp_path: Path
+) -> None:
+    other = tiny.write(tmp_path / "other.gguf", sentencepiece=True)
+    loop, said = started(tiny_model, Engine(threads=1), draft=str(other), draft_name="other")
+    assert why_no_model(loop).startswith("other cannot draft for tiny: token 0 is")
+    assert answer(loop, said).counters.generated > 0
+    loop, said = started(tiny_model, Engine(threads=1), draft=str(tmp_path / "gone.gguf"), draft_name="gone")
+    assert "cannot be loaded" in why_no_model(loop)
+    assert answer(loop, said).counters.generated > 0
+    loop, _ = started(tiny_model, Engine(threads=1), draft_note="no model is called x")
+    assert why_no_model(loop) == "no model is called x"
+
+
+def test_the_main_model_can_draft_for_itself_at_start(tiny_model: Path) -> None:
+    settings = Engine(threads=1, draft_sure=0)
+    loop, said = started(tiny_model, settings, draft=str(tiny_model), draft_name="tiny")
+    assert isinstance(loop.drafter, Drafts)
+    assert loop.drafter.model is not None
+    assert loop.drafter.model.name == "tiny"
+    assert answer(loop, said).stop in ("limit", "eos")
+
+
+def test_drafts_can_be_restricted_and_switched_off(tiny_model: Path) -> None:
+    loop, said = started(tiny_model, Engine(threads=1, draft="off"), draft=str(tiny_model))
+    assert (loop.drafter, loop.report(0).sources) == (None, ())
+    assert answer(loop, said).counters.drafted == 0
+    loop, _ = started(tiny_model, Engine(threads=1, draft="free"), draft=str(tiny_model))
+    assert MODEL not in {source.name for source in loop.report(0).sources}
