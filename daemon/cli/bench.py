@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context | draft`."""
+"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context | batch | draft`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import draftbench
+from daemon.cli import batchbench, draftbench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -37,9 +37,7 @@ _SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llam
 
 def register(subparsers: Any) -> None:
     """Add the command `bench` with its measurements."""
-    words = (
-        "measure on this machine: speed while typing, exactness, quality, overheads, index, context, drafts"
-    )
+    words = "measure on this machine: speed while typing, exactness, quality, overheads, index, context, batches, drafts"
     top = subparsers.add_parser("bench", help=words, description=words)
     kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
     _typing(kinds)
@@ -55,6 +53,7 @@ def register(subparsers: Any) -> None:
     )
     parser.set_defaults(run=_run_overhead)
     _index(kinds)
+    batchbench.register(kinds)
     draftbench.register(kinds)
 
 

@@ -98,6 +98,17 @@ def test_cancel_and_overhead(tiny_model: Path) -> None:
     assert figures["processes"] >= 2
 
 
+def test_batch(tiny_model: Path) -> None:
+    words = ("batch", "--model", str(tiny_model), "--limit", "3", "--minutes", "0.05", "--knobs")
+    figures = measured(*words)["figures"]
+    assert figures["rate_ratio_8"] > 0.5
+    assert figures["tokens_together"] > 0
+    assert figures["keystroke_p99_ratio"] > 0
+    assert figures["mixed_requests"] > 5
+    assert figures["mixed_for_ever"] == 0
+    assert figures["rate_concurrency_1"] > 0
+
+
 def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.jsonl"
     row = {"task_id": "t/0", "prompt": "def f():\n", "suffix": "", "canonical_solution": "    return 1\n"}
