@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context | batch | draft`."""
+"""`foretype bench`: measurements on this machine. Those of the engine alone are in files of their own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llam
 
 def register(subparsers: Any) -> None:
     """Add the command `bench` with its measurements."""
-    words = "measure on this machine: speed while typing, exactness, quality, overheads, index, context, batches, drafts"
+    words = "measure on this machine: typing, exactness, quality, overheads, index, context, batches, drafts"
     top = subparsers.add_parser("bench", help=words, description=words)
     kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
     _typing(kinds)
