@@ -216,6 +216,8 @@ def _degradations(facts: Facts) -> list[str]:
         found.append(f"context of {profile.context} tokens instead of {asked.context}: {profile.why}")
     if asked.flash_attention == "on" and not profile.flash_attention:
         found.append("flash attention is off: this device does not have it")
+    sources = facts.report.sources if facts.report and asked.draft_model else ()
+    found += [f"no draft model: {source.why}" for source in sources if not source.ready]
     if facts.state.restarts:
         found.append(f"the engine was started again {facts.state.restarts} times: {facts.state.last_failure}")
     return found

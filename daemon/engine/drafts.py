@@ -155,8 +155,10 @@ class Drafts:
     def _source(self, name: str) -> DraftSource:
         if name != MODEL:
             return self.judge.source(name, self.costs, 0.0, "")
+        if self.model is None:
+            return DraftSource(name=name, steps=self.judge.steps[name], ready=False, why=self.note)
         off = "" if self._possible() else "off: its own steps cost more here than it could ever save"
-        return self.judge.source(name, self.costs, self.step, off if self.model else self.note)
+        return self.judge.source(name, self.costs, self.step, off)
 
     def _text(self, run: _Run, prompt: Ids) -> Text:
         context, suffix, logical = sources.parts(prompt, self._fim)

@@ -133,6 +133,8 @@ class DraftSource(Noun, frozen=True):
     """Of its surest kind, lately, per token."""
     length: int = 0
     """Tokens drafted at once now; 0: off."""
+    ready: bool = True
+    """False: there is none, `why` says why."""
     why: str = ""
 
 
