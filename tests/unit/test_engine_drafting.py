@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,7 +157,7 @@ def test_half_typed_words_are_drafted_and_healed(rig: Rig) -> None:
         assert drafted.text == rig.ask(prompt, must=must, draft=False).text
 
 
-def started(model: Path, settings: Engine, **draft: str) -> tuple[Loop, list[Message]]:
+def started(model: Path, settings: Engine, **draft: Any) -> tuple[Loop, list[Message]]:
     said: list[Message] = []
     start = Start(path=str(model), name="tiny", sha256="drafting", context=1024, settings=settings, **draft)
     loop, _ = build(start, said.append)
