@@ -30,7 +30,7 @@ from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.projects import Projects
-from daemon.settings import Settings
+from daemon.settings import Engine, Settings
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -162,7 +162,8 @@ class _Life:
                 self._engine.refuse(error)
             while _traces(asked) == seen:  # noqa: ASYNC110 - what happens on disk sets no event here
                 await asyncio.sleep(_LOOK_AGAIN_S)
-        client = EngineClient(self._settings, EngineModel(file.name, file.path, file.sha256))
+        model = EngineModel(file.name, file.path, file.sha256)
+        client = EngineClient(self._settings, model, await _draft(self._settings.engine))
         self._engine.attach(client)
         await client.start()
         await client.ready.wait()
@@ -194,6 +195,17 @@ class _Life:
                 resting=self._pipeline.resting,
             )
         )
+
+
+async def _draft(engine: Engine) -> EngineModel | str:
+    """The draft model, or why there is none; empty when none is asked for."""
+    if not engine.draft_model or engine.draft != "auto":
+        return ""
+    try:
+        file = await _aside(lambda: catalogue.resolve(engine.draft_model))
+    except ModelError as error:
+        return error.message
+    return EngineModel(file.name, file.path, file.sha256)
 
 
 def _addresses(doors: http.Served) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from daemon.runs.coalescing import Runs
 from daemon.runs.seats import Seat, Turn
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
+from indexer.grams import FOLDER
 from indexer.tokens import TiktokenTokenizer, Tokenizer
 from indexer.vocabulary import load
 
@@ -157,7 +158,13 @@ class Pipeline:
             client=request.client,
             cache=request.cache,
             margins=request.margins,
+            ngrams=self._ngrams(request.path),
         )
+
+    def _ngrams(self, path: str | None) -> str:
+        """The folder of the n-grams of the repository that holds a file."""
+        found = self.readers.find(path) if path and self._settings.engine.draft != "off" else None
+        return str(found.reader.path.parent / FOLDER) if found else ""
 
     @contextlib.contextmanager
     def _turn(self, request: CompletionRequest) -> Iterator[Turn]:

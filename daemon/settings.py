@@ -80,6 +80,12 @@ class Engine(Section, frozen=True):
     """Most rows of one decode call; compute buffers grow with it."""
     concurrency: int = 8
     """Requests that are answered at once; of each other lane a quarter as many besides."""
+    draft: Literal["auto", "off", "free"] = "auto"
+    """auto: whatever pays on this machine; free: never a draft model; off: one token per step."""
+    draft_model: str = ""
+    """A small model with the same vocabulary: a catalogue name or a path; empty: none."""
+    draft_sure: Percent = 60
+    """The draft model guesses on while it gives its best token this probability, in percent."""
     load_timeout_s: int = 300
 
 

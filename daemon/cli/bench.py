@@ -1,4 +1,4 @@
-"""`foretype bench …`: what a person can measure on their own machine."""
+"""`foretype bench`: measurements on this machine. Those of the whole engine are in files of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import batchbench, loadbench
+from daemon.cli import batchbench, draftbench, loadbench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -61,6 +61,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=_run_overhead)
     _index(kinds)
     batchbench.register(kinds)
+    draftbench.register(kinds)
     loadbench.register(kinds)
 
 

@@ -46,6 +46,7 @@ def status(body: _Body) -> Iterator[str]:
         ("profile", _profile(body.get("profile") or {})),
         ("memory", _memory(body.get("memory", {}))),
         ("reuse", _reuse(body.get("reuse", {}))),
+        ("drafts", _drafts(body.get("drafts", []))),
         ("queue", _pairs(body.get("queue", {}))),
         ("flow", _pairs(body.get("flow", {}))),
         ("runs", _pairs(body.get("runs", {}))),
@@ -106,6 +107,16 @@ def _reuse(reuse: _Body) -> str:
         f"{reuse.get('share', 0.0):.1%} of {prompts} prompt tokens "
         f"came from the cache; {reuse.get('evaluated', 0)} evaluated, {reuse.get('generated', 0)} generated"
     )
+
+
+def _drafts(sources: list[_Body]) -> str:
+    found = []
+    for source in sources:
+        drafted = source.get("drafted", 0)
+        counts = f"{source.get('accepted', 0)} of {drafted} accepted, " if drafted else ""
+        if drafted or source.get("why", "").startswith("off"):
+            found.append(f"{source.get('name')} {counts}{source.get('why')}")
+    return "; ".join(found)
 
 
 def _index(index: _Body) -> str:

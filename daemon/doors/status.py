@@ -60,6 +60,7 @@ def status_body(facts: Facts) -> _Body:
         "memory": _memory(facts),
         "reuse": _reuse(facts.report),
         "queue": _queue(facts.report),
+        "drafts": _drafts(facts.report),
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "index": facts.index,
         "projects": facts.projects,
@@ -150,6 +151,15 @@ def _reuse(report: Report | None) -> _Body:
     }
 
 
+def _drafts(report: Report | None) -> list[_Body]:
+    """Every source of drafts: what it drafted since the start, and whether it pays."""
+    found = []
+    for source in report.sources if report else ():
+        drafted, accepted = report.drafts.get(source.name, (0, 0)) if report else (0, 0)
+        found.append({**msgspec.to_builtins(source), "drafted": drafted, "accepted": accepted})
+    return found
+
+
 def _queue(report: Report | None) -> _Body:
     if report is None:
         return {}
@@ -208,6 +218,8 @@ def _degradations(facts: Facts) -> list[str]:
         found.append(f"context of {profile.context} tokens instead of {asked.context}: {profile.why}")
     if asked.flash_attention == "on" and not profile.flash_attention:
         found.append("flash attention is off: this device does not have it")
+    sources = facts.report.sources if facts.report and asked.draft_model else ()
+    found += [f"no draft model: {source.why}" for source in sources if not source.ready]
     if facts.state.restarts:
         found.append(f"the engine was started again {facts.state.restarts} times: {facts.state.last_failure}")
     return found

@@ -137,6 +137,16 @@ class Model:
             out.append(buffer.raw[:n] if n > 0 else b"")
         return out
 
+    def text(self, token: int) -> bytes:
+        """A token's own name, control tokens included; empty for padding."""
+        if int(lib.llama_vocab_get_attr(self.vocab, token)) & lib.LLAMA_TOKEN_ATTR_UNUSED:
+            return b""
+        return lib.llama_vocab_get_text(self.vocab, token) or b""
+
+    def close(self) -> None:
+        """Free it; its contexts must be gone."""
+        lib.llama_model_free(self.handle)
+
     def tokenize(self, text: str) -> list[int]:
         """llama.cpp's own ids of ordinary text: the oracle for the exported vocabulary."""
         return _tokenize(self.vocab, text)

@@ -57,9 +57,11 @@ class _Plan:
 class EngineClient:
     """Engine over a child process. One event loop only."""
 
-    def __init__(self, settings: Settings, model: EngineModel) -> None:
+    def __init__(self, settings: Settings, model: EngineModel, draft: EngineModel | str = "") -> None:
+        """`draft`: the draft model, or why there is none; after a death while loading it is left out."""
         self._settings = settings
         self._model = model
+        self._draft = draft
         self._plan = _Plan(settings.engine.context)
         self._child: Child | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -149,6 +151,9 @@ class EngineClient:
                 settings=self._settings.engine,
                 profile=self._profile,
                 force_cpu=self._plan.force_cpu,
+                draft=str(self._draft.path) if isinstance(self._draft, EngineModel) else "",
+                draft_name=self._draft.name if isinstance(self._draft, EngineModel) else "",
+                draft_note=self._draft if isinstance(self._draft, str) else "",
             )
             self._child = Child(self._take)
             try:
@@ -161,6 +166,8 @@ class EngineClient:
                 self.ready.clear()
             gpu = self._profile is not None and self._profile.backend != "CPU"
             self._plan.learn(death, gpu)
+            if not death.served and isinstance(self._draft, EngineModel):
+                self._draft = f"left out: {death.reason}"
             _log.error("engine ended: %s", death.reason)
             self._end_streams("engine", death.reason)
             if death.final or self._plan.quick >= _MAX_QUICK_DEATHS:

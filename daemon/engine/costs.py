@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def choose_threads(context: Context, cores: int) -> int:
     costs = {}
     for threads in thread_candidates(cores):
         context.set_threads(threads)
-        costs[threads] = _time(context, 16, 1) + 4 * _time(context, 1, 1)
+        costs[threads] = decode_ms(context, 16, 1) + 4 * decode_ms(context, 1, 1)
     best = min(costs, key=costs.__getitem__)
     context.set_threads(best)
     return best
@@ -48,9 +48,18 @@ def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tupl
     for rows in _PREFILL:
         if rows > context.batch or (len(prefill) >= _ALWAYS and time.perf_counter() - began > _BUDGET_S):
             break
-        prefill.append((rows, _time(context, rows, 1)))
-    verify = tuple((k, _time(context, k, k)) for k in _VERIFY if k <= context.max_outputs)
-    return tuple(prefill), verify
+        prefill.append((rows, decode_ms(context, rows, 1)))
+    verify = [(k, decode_ms(context, k, k)) for k in _VERIFY if k <= context.max_outputs]
+    return undisturbed(prefill), undisturbed(verify)
+
+
+def undisturbed(measured: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """Pairs of rows and milliseconds where no fewer rows take longer: those were disturbed."""
+    least, found = float("inf"), []
+    for rows, ms in sorted(measured, reverse=True):
+        least = min(least, ms)
+        found.append((rows, least))
+    return tuple(reversed(found))
 
 
 def slice_for(prefill: tuple[tuple[int, float], ...], target_ms: float, batch: int) -> int:
@@ -63,8 +72,8 @@ def slice_for(prefill: tuple[tuple[int, float], ...], target_ms: float, batch: i
     return max(16, min(largest, batch))
 
 
-def _time(context: Context, rows: int, outputs: int) -> float:
-    """Milliseconds of the quicker of two decodes of `rows` tokens behind a short prefix."""
+def decode_ms(context: Context, rows: int, outputs: int) -> float:
+    """Milliseconds of the quicker of two decodes of `rows` tokens; sequence 0 must be empty."""
     tokens = np.arange(100, 100 + rows, dtype=np.int32) % context.model.n_vocab
     best = float("inf")
     for _ in range(2):

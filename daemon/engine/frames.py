@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import msgspec
 
 from daemon import settings
-from daemon.nouns import EngineProfile, Generation, Limits, Sampling
+from daemon.nouns import EngineProfile, Generation, Limits, Noun, Sampling
 
 Lane = Literal["keystroke", "alternative", "anchor", "warm", "long", "paging"]
 """Most urgent first: what a person waits for, further answers to the same question, a better anchor, what may
@@ -37,6 +37,10 @@ class Start(Frame, frozen=True, tag="start"):
     settings: settings.Engine
     profile: EngineProfile | None = None
     force_cpu: str = ""
+    draft: str = ""
+    """Path of the draft model; empty, with `draft_note` as the reason, when there is none."""
+    draft_name: str = ""
+    draft_note: str = ""
 
 
 class Submit(Frame, frozen=True, tag="submit"):
@@ -61,6 +65,8 @@ class Submit(Frame, frozen=True, tag="submit"):
     """Drafts may be verified with it; never without the cache, unless at a fixed width."""
     width: int = 0
     """Measurements only: rows of every decode of the answer, filled up; 0: as many as there are."""
+    ngrams: str = ""
+    """Folder of the n-grams to draft from."""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
@@ -117,6 +123,21 @@ class Failed(Frame, frozen=True, tag="failed"):
     memory: bool = False
 
 
+class DraftSource(Noun, frozen=True):
+    """Where drafts come from, and what they were worth since the start."""
+
+    name: str
+    steps: int = 0
+    """Decode calls that verified some of its tokens."""
+    acceptance: float = 0.0
+    """Of its surest kind, lately, per token."""
+    length: int = 0
+    """Tokens drafted at once now; 0: off."""
+    ready: bool = True
+    """False: there is none, `why` says why."""
+    why: str = ""
+
+
 class Report(Frame, frozen=True, tag="report"):
     """Engine → daemon: what is resident and what was done since start."""
 
@@ -142,6 +163,8 @@ class Report(Frame, frozen=True, tag="report"):
     """Requests, now."""
     drafts: dict[str, tuple[int, int]] = {}
     """Source → (drafted, accepted)."""
+    sources: tuple[DraftSource, ...] = ()
+    """Whether drafting pays; empty when it is off."""
 
 
 Message = Start | Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report

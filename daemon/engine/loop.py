@@ -57,6 +57,15 @@ class Loop:
         self._idle_slices: deque[int] = deque(maxlen=1000)
         self._busy_s = 0.0
 
+    @property
+    def drafter(self) -> Drafter | None:
+        """Who drafts; may be replaced while nothing runs."""
+        return self._desk.drafter
+
+    @drafter.setter
+    def drafter(self, drafter: Drafter | None) -> None:
+        self._desk.drafter = drafter
+
     def run(self) -> None:
         """Until the lanes are closed."""
         while self.lanes.wait():
@@ -106,6 +115,7 @@ class Loop:
             aborted=self._totals["aborted"],
             after_slice=self._totals["after_slice"],
             drafts=dict(self._drafts),
+            sources=self._desk.drafter.report() if self._desk.drafter else (),
         )
 
     def _admit(self) -> None:

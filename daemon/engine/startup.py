@@ -10,16 +10,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from daemon.engine import costs, vocabulary
 from daemon.engine.binding import Context, Log, Model, Part
 from daemon.engine.device import gpu_devices, trim_memory
+from daemon.engine.draftmodel import DraftModel, incompatible
+from daemon.engine.drafts import FREE, NAMES, Drafts
 from daemon.engine.frames import Loading, Message, Ready, Start
 from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces
+from daemon.engine.worth import Costs
 from daemon.errors import EngineFailed, ForetypeError
-from daemon.nouns import EngineProfile
+from daemon.nouns import EngineProfile, FimIds
 from daemon.settings import Engine
 
 _SEQUENCES = 16
@@ -54,7 +58,9 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     threads, prefill, verify = _costs(start, context)
     gc.collect()
     trim_memory()
-    loop = _loop(start.settings, opened, Pieces(exported.pieces), facts.trained_context, emit)
+    pieces = Pieces(exported.pieces)
+    loop = _loop(start.settings, opened, pieces, facts.trained_context, emit)
+    loop.drafter = _drafts(start, opened, pieces, facts.fim, costs.RowCosts(verify, context.batch))
     loop.batching.costs = costs.RowCosts([*prefill, *verify], context.batch)
     tick_ms = start.settings.tick_ms or (_GPU_TICK_MS if opened.backend == "GPU" else _CPU_TICK_MS)
     loop.slice = start.settings.slice or costs.slice_for(prefill, tick_ms, context.batch)
@@ -83,6 +89,39 @@ def _loop(
 ) -> Loop:
     slots, delay_s = settings.concurrency, settings.max_delay_ms / 1000
     return Loop(opened.context, pieces, window, emit, slots=slots, delay_s=delay_s)
+
+
+def _drafts(
+    start: Start, opened: Opened, pieces: Pieces, fim: FimIds, verify: costs.RowCosts
+) -> Drafts | None:
+    """What guesses ahead; a draft model that cannot be used is refused with a reason."""
+    settings = start.settings
+    if settings.draft == "off":
+        return None
+    model, only, note = None, frozenset(FREE), start.draft_note or "engine.draft_model names none"
+    if settings.draft == "auto":
+        only = frozenset(NAMES)
+    if settings.draft == "auto" and start.draft:
+        try:
+            model = _draft_model(start, opened.model, pieces)
+        except ForetypeError as error:
+            note = error.message
+            _log.warning("no draft model: %s", note)
+    return Drafts(pieces, fim, Costs(verify), model=model, only=only, vocabulary=start.sha256, note=note)
+
+
+def _draft_model(start: Start, main: Model, pieces: Pieces) -> DraftModel:
+    """Raises ForetypeError when it cannot be loaded, or speaks another vocabulary."""
+    opened = _ladder(msgspec.structs.replace(start, path=start.draft))
+    reason = incompatible(main, pieces.pieces, opened.model, opened.model.pieces())
+    if reason:
+        opened.context.close()
+        opened.model.close()
+        raise EngineFailed(f"{start.draft_name} cannot draft for {start.name}: {reason}")
+    if start.profile is not None:
+        opened.context.set_threads(start.profile.threads)
+    sure = start.settings.draft_sure / 100
+    return DraftModel(start.draft_name, opened.context, pieces.control, sure)
 
 
 def _ladder(start: Start) -> Opened:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from daemon.engine.binding import Floats, Ids
-from daemon.engine.frames import Submit
+from daemon.engine.frames import DraftSource, Submit
 
 
 class Want(NamedTuple):
@@ -63,4 +63,8 @@ class Drafter(Protocol):
 
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         """The run is over; `tokens` were generated."""
+        ...
+
+    def report(self) -> tuple[DraftSource, ...]:
+        """Whether drafting pays, for status. May be called from any thread."""
         ...

@@ -162,3 +162,32 @@ def test_a_model_that_is_missing_is_said_and_nothing_is_left(tmp_path: Path) -> 
     assert done.returncode != 0
     assert "error:" in done.stderr
     assert {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)} == before
+
+
+def test_draft(tiny_model: Path, trace: Path, tmp_path: Path) -> None:
+    tasks = tmp_path / "tasks.jsonl"
+    rows = [
+        {
+            "task_id": str(n),
+            "prompt": f"def f{n}(items):\n    total = {n}\n    total",
+            "suffix": "\n    return total\n",
+            "canonical_solution": " = 1",
+        }
+        for n in range(3)
+    ]
+    tasks.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    words = (
+        "draft",
+        "--model",
+        str(tiny_model),
+        "--draft-model",
+        str(tiny_model),
+        "--tasks",
+        str(tasks),
+        "--limit",
+        "3",
+    )
+    figures = measured(*words, "--trace", str(trace), "--pairs", "6", "--width", "4")["figures"]
+    assert (figures["pairs"], figures["unequal"]) == (6, 0)
+    assert figures["tokens_per_step"] > 0
+    assert figures["speed_min"] > 0

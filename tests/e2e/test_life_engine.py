@@ -124,3 +124,21 @@ def test_running_streams_are_told_when_the_daemon_ends(ready: Home) -> None:
         assert not reader.is_alive()
     assert set(last_words.values()) <= {"cancelled", "unavailable", "not_running"}
     assert "cancelled" in last_words.values()
+
+
+@pytest.mark.parametrize("named", ["nobody-has-it", "tiny"])
+def test_a_draft_model_serves_or_is_missed_in_words(home: Home, tiny_model: Path, named: str) -> None:
+    settings = home.folder / "config/config.toml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    draft = str(tiny_model) if named == "tiny" else named
+    settings.write_text(f"[engine]\ndraft_model = {json.dumps(draft)}\n", encoding="utf-8")
+    home.up("--model", str(tiny_model))
+    until(lambda: home.status()["model"]["phase"] == "ready", 30)
+    (home.folder / "a.py").write_text("order = price\norder = ", encoding="utf-8")
+    done = home.run("complete", "a.py:2:9", "--json", "--lines", "free", "--max-tokens", "8")
+    assert json.loads(done.stdout)["counters"]["generated"] > 0
+    body = home.status()
+    model = next(source for source in body["drafts"] if source["name"] == "model")
+    missed = [line for line in body["degradations"] if "draft model" in line]
+    assert model["ready"] == (not missed) == (named == "tiny")
+    assert all(named in line for line in missed)

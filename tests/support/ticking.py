@@ -9,7 +9,7 @@ import numpy as np
 
 from daemon.engine import vocabulary
 from daemon.engine.binding import Context, Ids, Log, Model, Part
-from daemon.engine.frames import Done, Message, Piece, Submit
+from daemon.engine.frames import Done, DraftSource, Message, Piece, Submit
 from daemon.engine.loop import Loop
 from daemon.engine.step import Draft, Drafter
 from daemon.engine.tree import Tree
@@ -126,6 +126,9 @@ class Scripted:
 
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         self.running.remove(run_id)
+
+    def report(self) -> tuple[DraftSource, ...]:
+        return ()
 
 
 def check(tree: Tree, context: Context) -> None:

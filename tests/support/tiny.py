@@ -91,15 +91,17 @@ def write(
     pre: str = "qwen2",
     add_bos: bool = False,
     sentencepiece: bool = False,
+    control: tuple[str, ...] = CONTROL,
+    padding: int = 0,
 ) -> Path:
-    """Write the model; the same arguments give the same bytes."""
+    """Write the model; the same arguments give the same bytes. `padding` unused tokens stand at the end."""
     tokens, merges = vocabulary()
     types = [1] * len(tokens)
     if sentencepiece:
         tokens, types = pieces()
     first = len(tokens)
-    tokens = [*tokens, *CONTROL]
-    types += [3] * len(CONTROL)
+    tokens = [*tokens, *control, *(f"[PAD{n}]" for n in range(padding))]
+    types += [3] * len(control) + [5] * padding
     heads, ff = 4, width * 2
     writer = gguf.GGUFWriter(path, "qwen2")
     writer.add_name("tiny")
