@@ -66,6 +66,10 @@ class Engine(Section, frozen=True):
     slice: int = 0
     """Prompt tokens per decode call; 0: from the profile, so that one slice stays near `slice_ms`."""
     slice_ms: int = 150
+    page_mb: int = 512
+    """Host memory for evaluated text of files that the context has no room for; 0: none."""
+    disk_mb: int = 2048
+    """The same on disk, where it survives a restart; 0: none, and what was kept is removed."""
     load_timeout_s: int = 300
 
 
@@ -186,6 +190,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "engine.context": (512, 1_048_576),
     "engine.threads": (0, 512),
     "engine.slice": (0, 2048),
+    "engine.page_mb": (0, 1_048_576),
+    "engine.disk_mb": (0, 1_048_576),
     "context.anchor_lines": (0, 100),
     "context.suffix_tokens": (0, 65536),
     "context.prefix_tokens": (16, 65536),

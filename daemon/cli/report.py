@@ -47,6 +47,7 @@ def status(body: _Body) -> Iterator[str]:
         ("memory", _memory(body.get("memory", {}))),
         ("reuse", _reuse(body.get("reuse", {}))),
         ("queue", _pairs(body.get("queue", {}))),
+        ("pages", _pages(body.get("pages") or {})),
         ("index", _index(body.get("index", {}))),
         ("ledger", _ledger(body.get("ledger", {}))),
         ("children", _children(body.get("children", []))),
@@ -103,6 +104,20 @@ def _reuse(reuse: _Body) -> str:
         f"{reuse.get('share', 0.0):.1%} of {prompts} prompt tokens "
         f"came from the cache; {reuse.get('evaluated', 0)} evaluated, {reuse.get('generated', 0)} generated"
     )
+
+
+def _pages(pages: _Body) -> str:
+    """Per level, what it holds and may hold, or why it is off; then what came back, and what was lost."""
+    if not pages:
+        return ""
+    found = []
+    for level, words in (("host", "host memory"), ("disk", "disk")):
+        held, ceiling = pages.get(f"{level}_bytes", 0), pages.get(f"{level}_ceiling", 0)
+        back, why = pages.get(f"{level}_tokens", 0), pages.get(f"{level}_why")
+        off = f" (off: {why})" if why else ""
+        found.append(f"{words} {size(held)} of {size(ceiling)}{off}, {back} tokens brought back")
+    damaged = pages.get("damaged", 0)
+    return "; ".join([*found, *([f"{damaged} damaged"] if damaged else [])])
 
 
 def _index(index: _Body) -> str:

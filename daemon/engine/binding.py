@@ -8,6 +8,7 @@ two-byte flag, so that llama.cpp polls it without the GIL.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import re
 import time
@@ -295,3 +296,24 @@ class Context:
     def close(self) -> None:
         """Free the context."""
         lib.llama_free(self.handle)
+
+    def share(self, source: int, target: int, start: int, end: int) -> None:
+        """Let `target` hold the cells of `source` at positions start…end as well."""
+        lib.llama_memory_seq_cp(self._memory, source, target, start, end)
+
+    def state_size(self, sequence: int) -> int:
+        """Bytes of `state_get`."""
+        return int(lib.llama_state_seq_get_size(self.handle, sequence))
+
+    def state_get(self, sequence: int, into: mmap.mmap) -> bool:
+        """Write keys, values and positions of `sequence` to `into`, of exactly `state_size` bytes."""
+        data = (ctypes.c_uint8 * len(into)).from_buffer(into)
+        return bool(lib.llama_state_seq_get_data(self.handle, data, len(into), sequence) == len(into))
+
+    def state_set(self, sequence: int, data: mmap.mmap) -> bool:
+        """Make `sequence` what `state_get` read, positions included; what it held before is gone.
+
+        False where llama.cpp refuses the data, or has no cells for it.
+        """
+        pointer = (ctypes.c_uint8 * len(data)).from_buffer(data)
+        return bool(lib.llama_state_seq_set_data(self.handle, pointer, len(data), sequence) == len(data))

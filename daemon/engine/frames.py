@@ -107,6 +107,37 @@ class Failed(Frame, frozen=True, tag="failed"):
     memory: bool = False
 
 
+class Paged(msgspec.Struct, frozen=True, kw_only=True):
+    """Evaluated text beyond the context. A `why` says why a level takes nothing; empty when it does."""
+
+    host_pages: int = 0
+    host_bytes: int = 0
+    host_ceiling: int = 0
+    host_why: str = ""
+    disk_pages: int = 0
+    """Files of all models."""
+    disk_bytes: int = 0
+    disk_ceiling: int = 0
+    disk_why: str = ""
+    writing: int = 0
+    """Pages on their way to the disk."""
+    unpaged: int = 0
+    """Resident tokens that no page holds yet."""
+    out_tokens: int = 0
+    host_tokens: int = 0
+    """Brought back from host memory."""
+    disk_tokens: int = 0
+    out_ms: float = 0.0
+    """Per token, running means; 0 while unmeasured."""
+    host_ms: float = 0.0
+    disk_ms: float = 0.0
+    recompute_ms: float = 0.0
+    damaged: int = 0
+    """Pages that were not what they said they were: evaluated again."""
+    declined: int = 0
+    """Pages that would have cost more than their evaluation."""
+
+
 class Report(Frame, frozen=True, tag="report"):
     """Engine → daemon: what is resident and what was done since start."""
 
@@ -124,6 +155,8 @@ class Report(Frame, frozen=True, tag="report"):
     """Evaluations that belonged to an abandoned request later than one slice: must stay 0."""
     idle_slices: tuple[int, ...] = ()
     """Per cancelled running request: slices finished between the cancel and the stop (last 1,000)."""
+    pages: Paged | None = None
+    """None where nothing is paged."""
     rss_bytes: int = 0
     compute_ms: float = 0.0
     busy_ms: float = 0.0
