@@ -28,9 +28,12 @@ from daemon.errors import EngineFailed, ForetypeError
 READY_S = 420.0
 """Loading and measuring a large model from a slow disk."""
 INDEXED_S = 1800.0
+RESTED_S = 120.0
 _POLL_S = 0.1
+_LOOK_S = 0.05
 _FAILED = ("failed", "stopped")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
+Section = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,15 @@ class Rig:
         raise EngineFailed(
             "the private daemon does not index the folder", "`foretype bench index --root DIR`"
         )
+
+    async def rested(self) -> None:
+        """Wait until no idle work waits or runs. Raises EngineFailed when that takes more than 2 minutes."""
+        deadline = time.monotonic() + RESTED_S
+        while time.monotonic() < deadline:
+            if (await self.status())["resting"]:
+                return
+            await asyncio.sleep(_LOOK_S)
+        raise EngineFailed(f"idle work did not end within {RESTED_S:g} s", "See `foretype logs`")
 
     @property
     def profile(self) -> dict[str, Any]:
@@ -120,39 +132,49 @@ def environment(home: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def running(
-    model: str | None, *, idle: bool = False, root: Path | None = None, **context: int
+    model: str | None,
+    *,
+    idle: bool = False,
+    root: Path | None = None,
+    server: Section | None = None,
+    engine: Section | None = None,
+    folder: Path | None = None,
+    **context: int,
 ) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
-    to index, see Rig.indexed; `context` are settings of that section.
+    to index, see Rig.indexed; `server`, `engine` and `context` are settings of these sections. Its home
+    is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
-    with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as made:
+        place = folder or Path(made)
         endpoint = wire.Endpoint("127.0.0.1", free_port())
-        settings = Path(folder) / "home/config/config.toml"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(_written(idle, root, context), encoding="utf-8")
+        file = place / "home/config/config.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        sections = {"context": {"idle": idle, **context}, "server": server or {}, "engine": engine or {}}
+        file.write_text(_written(sections, root), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
-        with (Path(folder) / "said.log").open("w+b") as log:
+        with (place / "said.log").open("w+b") as log:
             child = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                env=environment(Path(folder) / "home"), cwd=folder,
+                env=environment(place / "home"), cwd=place,
             )  # fmt: skip
             try:
                 first = await _ready(child, endpoint, log)
-                yield Rig(endpoint, child.pid, first, Path(folder) / "home")
+                yield Rig(endpoint, child.pid, first, place / "home")
             finally:
                 await ended(child)
 
 
-def _written(idle: bool, root: Path | None, context: Mapping[str, int]) -> str:
+def _written(sections: Mapping[str, Section], root: Path | None) -> str:
     """The settings file of the private daemon."""
-    lines = ["[context]", f"idle = {str(idle).lower()}", *(f"{k} = {v}" for k, v in context.items())]
-    if root is not None:
-        place = json.dumps(str(root), ensure_ascii=False)
-        lines += ["[index]", "on = true", 'battery = "run"', f"roots = [{place}]"]
+    index: Section = {} if root is None else {"on": True, "battery": "run", "roots": [str(root)]}
+    lines = []
+    for name, values in {**sections, "index": index}.items():
+        lines += [f"[{name}]", *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in values.items())]
     return "\n".join(lines) + "\n"
 
 

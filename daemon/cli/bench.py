@@ -1,17 +1,11 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context`."""
+"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context | paging`."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
-import signal
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from daemon import indexing
 from daemon.bench import (
@@ -29,19 +23,23 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.bench.outcome import Outcome
+from daemon.cli import pagingbench
+from daemon.cli.measuring import add as _add
+from daemon.cli.measuring import natural as _natural
+from daemon.cli.measuring import positive as _positive
+from daemon.cli.measuring import show as _show
 from daemon.errors import BadRequest
 from daemon.settings import Context
 
-Report = Callable[[int, int], None]
-Work = Callable[[Report], Coroutine[Any, Any, Outcome]]
 _SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llama_vim_session.jsonl"
 """Only in a checkout."""
 
 
 def register(subparsers: Any) -> None:
     """Add the command `bench` with its measurements."""
-    words = "measure on this machine: speed while typing, exactness, quality, overheads, index, context"
+    words = (
+        "measure on this machine: speed while typing, exactness, quality, overheads, index, context, paging"
+    )
     top = subparsers.add_parser("bench", help=words, description=words)
     kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
     _typing(kinds)
@@ -57,33 +55,7 @@ def register(subparsers: Any) -> None:
     )
     parser.set_defaults(run=_run_overhead)
     _index(kinds)
-
-
-def _add(kinds: Any, name: str, words: str, limit: int) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = kinds.add_parser(name, help=words, description=words)
-    parser.add_argument("--model", metavar="NAME|PATH", help="a catalogue name or a GGUF file")
-    parser.add_argument("--json", action="store_true", help="one JSON object for machines")
-    parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="of every random choice (default: 1)"
-    )
-    parser.add_argument(
-        "--limit", type=_positive, default=limit, metavar="N", help=f"how many (default: {limit})"
-    )
-    return parser
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return value
-
-
-def _natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return value
+    pagingbench.register(kinds)
 
 
 def _traced(parser: argparse.ArgumentParser) -> None:
@@ -249,42 +221,3 @@ def _variants(given: str | None, known: Collection[str], usual: tuple[str, ...])
 def _run_overhead(arguments: argparse.Namespace) -> int:
     a = arguments
     return _show(a, lambda report: overhead.run(a.limit, a.seed, float(a.idle), a.model, report))
-
-
-def _show(arguments: argparse.Namespace, work: Work) -> int:
-    with _bar(arguments.measurement) as report:
-        outcome = asyncio.run(_stoppable(work(report)))
-    if arguments.json:
-        print(outcome.json())
-        return 0
-    console = Console()
-    for made in outcome.tables:
-        console.print(made)
-    console.print(f"model {outcome.model.get('name')}, seed {outcome.seed}", style="dim", highlight=False)
-    for note in outcome.notes:
-        console.print(note, style="dim", highlight=False, markup=False)
-    return 0
-
-
-async def _stoppable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """A TERM ends the measurement as Ctrl-C does: the daemon that it started is taken down first."""
-    task = asyncio.ensure_future(work)
-    with contextlib.suppress(NotImplementedError):  # Windows has no such signal
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        return await task
-    except asyncio.CancelledError as error:
-        raise KeyboardInterrupt from error
-
-
-@contextlib.contextmanager
-def _bar(name: str) -> Iterator[Report]:
-    """A progress bar on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task(f"{name}: starting", total=None)
-
-        def report(done: int, total: int) -> None:
-            progress.update(bar, description=name, completed=done, total=total)
-
-        yield report

@@ -121,8 +121,8 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True):
     disk_why: str = ""
     writing: int = 0
     """Pages on their way to the disk."""
-    unpaged: int = 0
-    """Resident tokens that no page holds yet."""
+    kept: bool = False
+    """Whole pages of what is resident are kept too."""
     out_tokens: int = 0
     host_tokens: int = 0
     """Brought back from host memory."""

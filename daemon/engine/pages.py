@@ -114,11 +114,12 @@ class Pages:
         self._tree.use(page, now)
         return Restored(match.end, page.widths[start - page.start : match.end - page.start])
 
-    def unpaged(self, tokens: Ids) -> int:
-        """How many of `tokens` no page holds; 0 for a rest too short for one."""
+    def missing(self, tokens: Ids) -> int:
+        """Where the first page begins that holds none of `tokens` yet; len(tokens) where none is missing, or
+        only a rest too short for one."""
         walked = self._tree.walk(tokens)
-        left = len(tokens) - (walked[-1].end if walked else 0)
-        return left if left >= LEAST else 0
+        end = walked[-1].end if walked else 0
+        return end - end % CHUNK if len(tokens) - end >= LEAST else len(tokens)
 
     def trim(self) -> None:
         """In idle moments: write what a disk that came back has missed, and give memory back."""

@@ -98,7 +98,7 @@ def test_what_comes_back_is_what_was_evaluated(context: Context) -> None:
     page_out(pages, 0, tokens)
     assert context.last_position(0) == 699
     assert context.last_position(SCRATCH) == -1
-    assert pages.unpaged(tokens) == 0
+    assert pages.missing(tokens) == 700
     context.cut(0, 0)
     assert page_in(pages, 1, tokens) == 700
     assert context.last_position(1) == 699
@@ -142,7 +142,7 @@ def test_a_longer_rest_takes_the_place_of_the_shorter(context: Context) -> None:
     for length, count in ((300, 2), (310, 2), (400, 2), (520, 2), (600, 3)):
         page_out(pages, 0, tokens[:length])
         assert pages.report().host_pages == count
-        assert pages.unpaged(tokens[:length]) == 0
+        assert pages.missing(tokens[:length]) == length
     assert pages.known(tokens) == 600
 
 
