@@ -76,7 +76,7 @@ class Idle:
             id=f"idle.{next(self._numbers)}",
             tokens=better.prompt.tokens,
             warm=True,
-            background=True,
+            lane="anchor",
             limits=Limits(),
         )
         with contextlib.suppress(Loading):

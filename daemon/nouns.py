@@ -155,6 +155,8 @@ class Counters(Noun, frozen=True):
     """Decode calls, prompt slices included."""
     drafted: int = 0
     accepted: int = 0
+    by_source: dict[str, tuple[int, int]] = {}
+    """Of drafts: source → (drafted, accepted)."""
 
 
 class Timings(Noun, frozen=True):
@@ -167,7 +169,7 @@ class Timings(Noun, frozen=True):
     """Until the first token that adds text beyond the cursor."""
     total: float = 0.0
     compute: float = 0.0
-    """Time inside llama.cpp."""
+    """Time inside llama.cpp for decodes that held rows of this request."""
 
 
 class Generation(Noun, frozen=True):

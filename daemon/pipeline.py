@@ -151,7 +151,8 @@ class Pipeline:
             limits=request.limits,
             sampling=request.sampling,
             warm=request.warm,
-            background=request.warm,
+            lane="warm" if request.warm else "keystroke",
+            client=request.client,
             cache=request.cache,
             margins=request.margins,
         )

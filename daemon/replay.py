@@ -152,6 +152,7 @@ def _job(entry: Entry, content: Content) -> Submit:
             content.limits, milliseconds=None, milliseconds_after_line=None, deadline=None
         ),
         sampling=entry.sampling,
+        lane="long",
         cache=False,
         margins=True,
     )

@@ -64,8 +64,15 @@ class Engine(Section, frozen=True):
     accumulates in f16: prompt evaluation measured 20 % slower at 1,024 and 45 % at 3,000 tokens, and less
     exact."""
     slice: int = 0
-    """Prompt tokens per decode call; 0: from the profile, so that one slice stays near `slice_ms`."""
-    slice_ms: int = 150
+    """Prompt tokens per decode call; 0: from the profile, so that one slice stays near `tick_ms`."""
+    tick_ms: int = 0
+    """Budget of one decode, which a new keystroke may have to wait for; 0: 25 on a GPU, 150 on a CPU."""
+    max_delay_ms: int = 5
+    """While several clients ask, how long an idle engine waits for a second request to join the first."""
+    max_batch: int = 256
+    """Most rows of one decode call; compute buffers grow with it."""
+    concurrency: int = 8
+    """Requests that are answered at once; of each other lane a quarter as many besides."""
     page_mb: int = 512
     """Host memory for evaluated text of files that the context has no room for; 0: none."""
     disk_mb: int = 2048
@@ -190,6 +197,10 @@ _RANGES: dict[str, tuple[float, float]] = {
     "engine.context": (512, 1_048_576),
     "engine.threads": (0, 512),
     "engine.slice": (0, 2048),
+    "engine.tick_ms": (0, 10_000),
+    "engine.max_delay_ms": (0, 1000),
+    "engine.max_batch": (16, 2048),
+    "engine.concurrency": (1, 32),
     "engine.page_mb": (0, 1_048_576),
     "engine.disk_mb": (0, 1_048_576),
     "context.anchor_lines": (0, 100),

@@ -1,4 +1,4 @@
-"""Sole owner of llama_cpp: model, context, batches as numpy arrays, logits as views, the abort flag.
+"""Owner of llama_cpp: model, context, batches as numpy arrays, logits as views, the abort flag.
 
 Facts behind each choice: `Llama` of llama-cpp-python is bypassed (its FIM ids are 0, its batches are Python
 loops); batches wrap numpy arrays in the legacy `llama_batch`; the abort callback is libc's `strlen` on a
@@ -13,12 +13,13 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from llama_cpp import llama_cpp as lib
 
+from daemon.engine.device import libc
 from daemon.errors import EngineFailed, ModelError
 from daemon.nouns import FimIds, ModelFacts
 
@@ -31,17 +32,6 @@ _KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
 _BUFFER = re.compile(r"(\S+)\s+compute buffer size\s*=\s*([0-9.]+) MiB")
 _KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
 _MIB = 1024 * 1024
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL("ucrtbase.dll") if os.name == "nt" else ctypes.CDLL(None)
-
-
-def trim_memory() -> None:
-    """Give freed memory back to the system where libc can (glibc keeps it otherwise)."""
-    trim = getattr(_libc(), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
 
 
 class Log:
@@ -57,7 +47,7 @@ class Log:
 
     def close(self) -> None:
         """Replace the callback by libc's `abs`, which ignores everything without the GIL."""
-        lib.llama_log_set(ctypes.cast(_libc().abs, lib.llama_log_callback), ctypes.c_void_p(0))
+        lib.llama_log_set(ctypes.cast(libc().abs, lib.llama_log_callback), ctypes.c_void_p(0))
 
     def sizes(self) -> tuple[int, int]:
         """(compute buffer bytes, KV bytes) as llama.cpp reported them."""
@@ -69,27 +59,6 @@ class Log:
         """The last line that names an error, for messages."""
         bad = [line for line in self.lines if "error" in line.lower() or "fail" in line.lower()]
         return bad[-1].strip() if bad else "llama.cpp gave no reason"
-
-
-def gpu_devices() -> list[str]:
-    """Names of the devices this build of llama.cpp can offload to; empty on a CPU build."""
-    if not lib.llama_supports_gpu_offload():
-        return []
-    folder = Path(lib.__file__).parent / "lib"
-    names = []
-    try:
-        base = ctypes.CDLL(str(next(folder.glob("*ggml-base.*"))))
-        ggml = ctypes.CDLL(str(next(p for p in folder.glob("*ggml.*") if "base" not in p.name)))
-    except (OSError, StopIteration):
-        return []
-    ggml.ggml_backend_dev_count.restype = ctypes.c_size_t
-    ggml.ggml_backend_dev_get.restype = ctypes.c_void_p
-    base.ggml_backend_dev_description.restype = ctypes.c_char_p
-    for i in range(ggml.ggml_backend_dev_count()):
-        device = ctypes.c_void_p(ggml.ggml_backend_dev_get(ctypes.c_size_t(i)))
-        if base.ggml_backend_dev_type(device) in (1, 2):  # GPU, integrated GPU
-            names.append((base.ggml_backend_dev_description(device) or b"GPU").decode("utf-8", "replace"))
-    return names
 
 
 def _tokenize(vocab: Any, text: str) -> list[int]:
@@ -190,6 +159,15 @@ class Model:
         )
 
 
+class Part(NamedTuple):
+    """Rows of one sequence in a decode: `tokens` at the positions `start`…, logits for the last `outputs`."""
+
+    tokens: Ids
+    start: int
+    sequence: int
+    outputs: int
+
+
 class Context:
     """One llama.cpp context with a unified KV cache. Not thread-safe: one engine thread owns it, and only
     `abort` may be called from another."""
@@ -200,7 +178,7 @@ class Context:
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = cells, batch, batch
         params.n_seq_max = sequences
-        self.max_outputs = max(sequences, 16)
+        self.max_outputs = max(2 * sequences, 32)
         params.n_outputs_max = self.max_outputs
         params.n_outputs_max_per_seq = self.max_outputs
         params.n_threads = params.n_threads_batch = threads
@@ -211,16 +189,30 @@ class Context:
         if not self.handle:
             raise EngineFailed(f"no room for a context of {cells} tokens", "Lower engine.context")
         self.model, self.cells, self.sequences, self.batch, self.flash = model, cells, sequences, batch, flash
-        self.compute_s = 0.0
+        self.compute_s = self.last_s = 0.0
         self.decodes = 0
         self._memory = lib.llama_get_memory(self.handle)
         self._flag = (ctypes.c_char * 2)()
-        self._callback = ctypes.cast(_libc().strlen, lib.ggml_abort_callback)
+        self._callback = ctypes.cast(libc().strlen, lib.ggml_abort_callback)
         lib.llama_set_abort_callback(self.handle, self._callback, ctypes.addressof(self._flag))
-        self._ids = (ctypes.POINTER(ctypes.c_int32) * batch)()
-        self._sequence = np.zeros(sequences, np.int32)
-        self._sequence[:] = np.arange(sequences)
+        self._arrange(batch, sequences)
+
+    def _arrange(self, batch: int, sequences: int) -> None:
+        """The arrays behind every batch, and the one `llama_batch` that points at them."""
+        self._tokens, self._positions = np.zeros(batch, np.int32), np.zeros(batch, np.int32)
+        self._flags = np.zeros(batch, np.int8)
+        self._steps = np.arange(batch, dtype=np.int32)
         self._ones = np.ones(batch, np.int32)
+        self._names = np.arange(sequences, dtype=np.int32)
+        self._named = (self._names.ctypes.data + 4 * np.arange(sequences)).astype(np.uintp)
+        """Per sequence, the address of its id."""
+        self._pointers = np.zeros(batch, np.uintp)
+        arrays = (self._tokens, None, self._positions, self._ones, self._pointers, self._flags)
+        kinds: list[Any] = [field[1] for field in lib.llama_batch._fields_[1:]]
+        pointers = zip(arrays, kinds, strict=True)
+        self._batch = lib.llama_batch(
+            0, *(a if a is None else a.ctypes.data_as(kind) for a, kind in pointers)
+        )
 
     def abort(self) -> None:
         """Make the running decode return soon. May be called from any thread."""
@@ -230,55 +222,46 @@ class Context:
         """Forget an earlier abort."""
         self._flag[0] = b"\0"
 
-    def decode(self, tokens: Ids, start: int, sequence: int, outputs: int) -> bool:
-        """Evaluate `tokens` of one sequence at positions start…; logits for the last `outputs` rows.
+    def decode(self, *parts: Part) -> bool:
+        """Evaluate the rows of all parts, each of another sequence, in one batch.
 
-        False when aborted: none of these rows is kept. Raises EngineFailed on an error of llama.cpp.
+        False when aborted: none of these rows is kept, nor when llama.cpp fails: then EngineFailed is raised.
         """
-        n = len(tokens)
-        if not 0 < n <= self.batch or outputs > self.max_outputs:
-            raise EngineFailed(f"a batch of {n} rows with {outputs} outputs is out of bounds")
-        position = np.arange(start, start + n, dtype=np.int32)
-        flags = np.zeros(n, np.int8)
-        flags[n - outputs :] = 1
-        base = self._sequence.ctypes.data + 4 * sequence
-        pointer = ctypes.cast(ctypes.c_void_p(base), ctypes.POINTER(ctypes.c_int32))
-        for i in range(n):
-            self._ids[i] = pointer
-        return self._run(np.ascontiguousarray(tokens, np.int32), position, flags)
+        rows = sum(len(part.tokens) for part in parts)
+        wanted = sum(part.outputs for part in parts)
+        if not 0 < rows <= self.batch or wanted > min(rows, self.max_outputs):
+            raise EngineFailed(f"a batch of {rows} rows with {wanted} outputs is out of bounds")
+        self._flags[:rows] = 0
+        end = 0
+        for tokens, start, sequence, outputs in parts:
+            begin, end = end, end + len(tokens)
+            self._tokens[begin:end] = tokens
+            np.add(self._steps[: end - begin], start, out=self._positions[begin:end])
+            self._pointers[begin:end] = self._named[sequence]
+            self._flags[end - outputs : end] = 1
+        return self._run(rows)
 
-    def _run(self, tokens: Ids, position: Ids, flags: npt.NDArray[np.int8]) -> bool:
-        def at(array: npt.NDArray[Any], kind: Any) -> Any:
-            return array.ctypes.data_as(ctypes.POINTER(kind))
-
-        batch = lib.llama_batch(
-            len(tokens),
-            at(tokens, ctypes.c_int32),
-            None,
-            at(position, ctypes.c_int32),
-            at(self._ones, ctypes.c_int32),
-            self._ids,
-            at(flags, ctypes.c_int8),
-        )
+    def _run(self, rows: int) -> bool:
+        self._batch.n_tokens = rows
         began = time.perf_counter()
-        code = lib.llama_decode(self.handle, batch)
+        code = lib.llama_decode(self.handle, self._batch)
         lib.llama_synchronize(self.handle)
-        self.compute_s += time.perf_counter() - began
+        self.last_s = time.perf_counter() - began
+        self.compute_s += self.last_s
         self.decodes += 1
-        if code == 2:
-            return False
-        if code != 0:
-            raise EngineFailed(f"llama_decode returned {code} for {len(tokens)} rows", "See foretype logs")
-        return True
+        if code not in (0, 2):
+            raise EngineFailed(f"llama_decode returned {code} for {rows} rows", "See foretype logs")
+        return bool(code == 0)
 
     def logits(self, rows: int) -> Floats:
-        """View of the last decode's outputs, shape (rows, vocabulary); valid until the next decode."""
+        """View of the last decode's outputs in the order of its parts, shape (rows, vocabulary); valid until
+        the next decode."""
         pointer = lib.llama_get_logits(self.handle)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.model.n_vocab))
 
-    def copy(self, source: int, target: int, end: int) -> None:
-        """Let `target` share the cells of `source` at positions 0…end."""
-        lib.llama_memory_seq_cp(self._memory, source, target, 0, end)
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Let `target` share the cells of `source` at positions start…end."""
+        lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def cut(self, sequence: int, start: int) -> None:
         """Drop the positions from `start` on."""
@@ -296,10 +279,6 @@ class Context:
     def close(self) -> None:
         """Free the context."""
         lib.llama_free(self.handle)
-
-    def share(self, source: int, target: int, start: int, end: int) -> None:
-        """Let `target` hold the cells of `source` at positions start…end as well."""
-        lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def state_size(self, sequence: int) -> int:
         """Bytes of `state_get`."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_right
+from collections.abc import Iterable
 
 import numpy as np
 
-from daemon.engine.binding import Context
+from daemon.engine.binding import Context, Part
 
 _PREFILL = (1, 16, 32, 64, 128)
 _VERIFY = (1, 2, 3, 4, 5, 8)
@@ -67,7 +69,29 @@ def _time(context: Context, rows: int, outputs: int) -> float:
     best = float("inf")
     for _ in range(2):
         began = time.perf_counter()
-        context.decode(tokens, 0, 0, outputs)
+        context.decode(Part(tokens, 0, 0, outputs))
         best = min(best, (time.perf_counter() - began) * 1000.0)
         context.cut(0, 0)
     return best
+
+
+class RowCosts:
+    """Milliseconds of a decode by its number of rows, at most `most`: between the measured points linear,
+    beyond the last proportional, and never less for more rows."""
+
+    def __init__(self, points: Iterable[tuple[int, float]], most: int) -> None:
+        known = dict(sorted(points)) or {1: 1.0, 64: 8.0}
+        rows = np.arange(most + 1)
+        last = max(known)
+        table = np.interp(rows, list(known), list(known.values()))
+        table[rows > last] = known[last] / last * rows[rows > last]
+        table[0] = 0.0
+        self._ms: list[float] = np.maximum.accumulate(table).tolist()
+
+    def ms(self, rows: int) -> float:
+        """Of one decode."""
+        return self._ms[min(rows, len(self._ms) - 1)]
+
+    def within(self, ms: float) -> int:
+        """The most rows that take at most `ms`."""
+        return bisect_right(self._ms, ms + 1e-9) - 1

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Literal, get_args
 
 import msgspec
 
 from daemon import settings
 from daemon.nouns import EngineProfile, Generation, Limits, Sampling
 
+Lane = Literal["keystroke", "alternative", "anchor", "warm", "long", "paging"]
+"""Most urgent first: what a person waits for, further answers to the same question, a better anchor, what may
+be asked next, long answers, the cache itself."""
+LANES: tuple[Lane, ...] = get_args(Lane)
 MAX_FRAME = 64 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
@@ -47,10 +52,15 @@ class Submit(Frame, frozen=True, tag="submit"):
     limits: Limits = Limits()
     sampling: Sampling = Sampling()
     warm: bool = False
-    background: bool = False
-    """Low priority: aborted as soon as another request arrives."""
+    lane: Lane = "keystroke"
+    client: str = ""
+    """Who asks: clients take turns inside a lane."""
     cache: bool = True
     margins: bool = False
+    draft: bool = True
+    """Drafts may be verified with it; never without the cache, unless at a fixed width."""
+    width: int = 0
+    """Measurements only: rows of every decode of the answer, filled up; 0: as many as there are."""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
@@ -160,6 +170,8 @@ class Report(Frame, frozen=True, tag="report"):
     rss_bytes: int = 0
     compute_ms: float = 0.0
     busy_ms: float = 0.0
+    drafts: dict[str, tuple[int, int]] = {}
+    """Source → (drafted, accepted)."""
 
 
 Message = Start | Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report

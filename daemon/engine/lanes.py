@@ -1,22 +1,29 @@
-"""Jobs waiting for the engine thread, and the one that runs: submission, cancel, priority.
+"""Jobs that wait for the engine thread, and those that run: submission, cancel, turns.
 
-The socket thread submits and cancels; the engine thread takes. A foreground job preempts background work.
+The socket thread submits and cancels; the engine thread admits. Each lane has room of its own, so that none
+is shut out, and inside a lane the first request of every client comes before the second of any.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from daemon.engine.frames import Submit
+from daemon.engine.frames import LANES, Submit
 from daemon.nouns import StopReason
+
+URGENT = LANES.index("alternative")
+"""Lanes up to this one interrupt a decode that holds only prompt rows of the others."""
+_CROWDED_S = 1.0
+"""Requests of different clients closer together than this are worth waiting for."""
 
 
 @dataclass(eq=False)
 class Ticket:
-    """A submitted job and what became of it. `ended` is set by a cancel, read between slices."""
+    """A submitted job and what became of it. `ended` is set by a cancel, read between decodes."""
 
     job: Submit
     submitted: float = field(default_factory=time.perf_counter)
@@ -24,69 +31,147 @@ class Ticket:
     cancelled_at_decode: int = -1
     """Number of decode calls finished when the cancel arrived, for the count of slices after it."""
 
+    def __post_init__(self) -> None:
+        self.lane = LANES.index(self.job.lane)
+
     def age_ms(self) -> float:
         """Milliseconds since submission."""
         return (time.perf_counter() - self.submitted) * 1000.0
 
+    @property
+    def late(self) -> bool:
+        """Nobody waits for its answer any more."""
+        deadline = self.job.limits.deadline
+        return deadline is not None and self.age_ms() >= deadline
+
+    @property
+    def due(self) -> bool:
+        """It is to be ended now."""
+        return self.ended is not None or self.late
+
+
+def in_turn(tickets: Iterable[Ticket], running: Iterable[Ticket] = ()) -> list[Ticket]:
+    """By lane, then by how many older requests of the same client are before it, then by age."""
+    before = Counter((t.lane, t.job.client) for t in running)
+    turns: list[tuple[int, int, int, Ticket]] = []
+    for ticket in sorted(tickets, key=lambda t: t.submitted):
+        key = (ticket.lane, ticket.job.client)
+        turns.append((ticket.lane, before[key], len(turns), ticket))
+        before[key] += 1
+    return [turn[-1] for turn in sorted(turns)]
+
 
 class Lanes:
-    """Thread-safe. `abort` interrupts the running decode; `decodes` reads the context's counter."""
+    """Thread-safe. `abort` interrupts the running decode; `decodes` reads the context's counter. `slots` are
+    the requests of the keystroke lane that run at once; alternatives have a quarter as many of their own, and
+    so have all other lanes together. With several clients a first request waits `delay_s` for others."""
 
-    def __init__(self, abort: Callable[[], None], decodes: Callable[[], int]) -> None:
+    def __init__(
+        self, abort: Callable[[], None], decodes: Callable[[], int], slots: int = 8, delay_s: float = 0.0
+    ) -> None:
         self._abort = abort
         self._decodes = decodes
+        self._slots = (slots, max(1, slots // 4), max(1, slots // 4))
+        self._delay_s = delay_s
         self._changed = threading.Condition()
         self._waiting: list[Ticket] = []
-        self._running: Ticket | None = None
+        self._running: list[Ticket] = []
+        self._computing: tuple[Ticket, ...] = ()
+        self._interruptible = False
+        self._client, self._switched = "", 0.0
         self._closed = False
 
     def submit(self, job: Submit) -> None:
-        """Queue a job; background work that runs now is interrupted by foreground jobs."""
+        """Queue a job. An urgent one interrupts a decode that holds only prompt rows of less urgent ones."""
         with self._changed:
-            self._waiting.append(Ticket(job))
-            running = self._running
-            if running and running.job.background and not job.background and running.ended is None:
-                running.ended = "superseded"
-                self._abort()
+            ticket = Ticket(job)
+            self._waiting.append(ticket)
+            if ticket.lane <= URGENT:
+                if job.client != self._client:
+                    self._client, self._switched = job.client, ticket.submitted
+                self._interrupt()
             self._changed.notify()
 
     def cancel(self, job_id: str, reason: StopReason) -> None:
-        """End a job: a waiting one never starts, the running one stops within its slice."""
+        """End a job: a waiting one never starts, a running one gets no row after the running decode."""
         with self._changed:
-            for ticket in (*self._waiting, *([self._running] if self._running else [])):
+            for ticket in (*self._waiting, *self._running):
                 if ticket.job.id == job_id and ticket.ended is None:
                     ticket.ended = reason
                     ticket.cancelled_at_decode = self._decodes()
-                    if ticket.job.background:
-                        self._abort()
+                    if all(other.ended for other in self._computing):
+                        self._interrupt()
+            self._changed.notify()
 
-    def take(self) -> Ticket | None:
-        """Wait for the next job, foreground first, oldest first; None when closed."""
+    def _interrupt(self) -> None:
+        if self._computing and self._interruptible:
+            self._abort()
+
+    def wait(self) -> bool:
+        """Until there is something to do; False when closed."""
         with self._changed:
-            while not self._waiting and not self._closed:
+            while not (self._waiting or self._running or self._closed):
                 self._changed.wait()
-            if self._closed:
-                return None
-            self._running = min(self._waiting, key=lambda t: (t.job.background, t.submitted))
-            self._waiting.remove(self._running)
-            return self._running
+            if self._delay_s and not self._running and not self._closed:
+                first = self._waiting[0].submitted
+                if first - self._switched < _CROWDED_S:
+                    self._changed.wait_for(self._full, first + self._delay_s - time.perf_counter())
+            return not self._closed
 
-    def finish(self) -> None:
-        """The running job is over."""
+    def _full(self) -> bool:
+        return self._closed or len(self._waiting) >= self._slots[0]
+
+    def following(self) -> Ticket | None:
+        """The next that may start, or that waits for nothing but its end."""
+        if not self._waiting:
+            return None
         with self._changed:
-            self._running = None
+            held = Counter(self._pool(ticket) for ticket in self._running)
+            for ticket in self._waiting:
+                if ticket.due:
+                    return ticket
+            for ticket in in_turn(self._waiting, self._running):
+                if held[self._pool(ticket)] < self._slots[self._pool(ticket)]:
+                    return ticket
+        return None
+
+    @staticmethod
+    def _pool(ticket: Ticket) -> int:
+        return min(ticket.lane, 2)
+
+    def start(self, ticket: Ticket) -> None:
+        """A waiting job runs from now on."""
+        with self._changed:
+            self._waiting.remove(ticket)
+            self._running.append(ticket)
+
+    def put_back(self, ticket: Ticket) -> None:
+        """A running job waits again."""
+        with self._changed:
+            self._running.remove(ticket)
+            self._waiting.append(ticket)
+
+    def finish(self, ticket: Ticket) -> None:
+        """A running job is over."""
+        with self._changed:
+            self._running.remove(ticket)
+
+    def computing(self, tickets: tuple[Ticket, ...], interruptible: bool) -> None:
+        """Whose rows the decode holds that begins now; none when it is over."""
+        with self._changed:
+            self._computing, self._interruptible = tickets, interruptible
 
     def close(self) -> None:
         """End everything: the running decode is interrupted."""
         with self._changed:
             self._closed = True
-            if self._running:
-                self._running.ended = "cancelled"
+            for ticket in self._running:
+                ticket.ended = ticket.ended or "cancelled"
             self._abort()
             self._changed.notify()
 
     @property
-    def idle(self) -> bool:
-        """Nothing runs and nothing waits."""
+    def load(self) -> tuple[int, int]:
+        """(running, waiting)."""
         with self._changed:
-            return self._running is None and not self._waiting
+            return len(self._running), len(self._waiting)

@@ -1,59 +1,94 @@
-"""One step after another: take a job, reuse what is evaluated, evaluate the rest in slices, generate, emit.
+"""The tick: admit, see what every run wants, evaluate rows for many of them in one decode, resume them.
 
-The engine thread runs `Loop.run()`; nothing else touches the context. One request runs at a time; its
-sequence stays resident with its generated tokens.
+The engine thread runs `Loop.run()`; nothing else touches the context. What a request does is in work.py,
+whose rows a tick takes in batching.py, who may run in lanes.py. A sequence stays resident with its tokens.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from daemon.engine.binding import Context, Floats, Ids
-from daemon.engine.frames import Done, Message, Piece, Report
-from daemon.engine.lanes import Lanes, Ticket
-from daemon.engine.run import Run, Stopped
-from daemon.engine.tree import Choice, Resident, Tree
+from daemon.engine.batching import Ask, Batching
+from daemon.engine.binding import Context, Part
+from daemon.engine.costs import RowCosts
+from daemon.engine.frames import Done, Message, Report
+from daemon.engine.lanes import URGENT, Lanes, Ticket, in_turn
+from daemon.engine.run import Run
+from daemon.engine.step import Drafter, Got
+from daemon.engine.tree import Tree, common
 from daemon.engine.vocabulary import Pieces
+from daemon.engine.work import Desk, Work
 from daemon.errors import EngineFailed
-from daemon.nouns import Generation
+
+_AHEAD = 64
+"""Cells for what a run generates, reckoned when another one asks for admission."""
 
 
 class Loop:
-    """The engine thread's work. `emit` sends a message to the daemon."""
+    """The engine thread's work. `emit` sends a message to the daemon; `slots` and `delay_s` as in Lanes."""
 
     def __init__(
-        self, context: Context, pieces: Pieces, window: int, emit: Callable[[Message], None]
+        self,
+        context: Context,
+        pieces: Pieces,
+        window: int,
+        emit: Callable[[Message], None],
+        *,
+        drafter: Drafter | None = None,
+        slots: int = 8,
+        delay_s: float = 0.0,
     ) -> None:
         self._context = context
-        self._pieces = pieces
-        self._window = min(window, context.cells)
         self._emit = emit
         self.tree = Tree(context)
-        self.lanes = Lanes(context.abort, lambda: context.decodes)
+        self._desk = Desk(self.tree, pieces, min(window, context.cells), emit, drafter)
+        self.lanes = Lanes(context.abort, lambda: context.decodes, slots, delay_s)
         self.slice = 64
+        """Rows of a prompt slice: the budget of a tick."""
+        self.batching = Batching(RowCosts((), context.batch), context.batch, context.max_outputs)
+        self._set_aside: dict[Ticket, Work] = {}
+        """Work whose cells more urgent requests took."""
         self._totals = dict.fromkeys(("evaluated", "reused", "generated", "aborted", "after_slice"), 0)
+        self._drafts: dict[str, tuple[int, int]] = {}
         self._idle_slices: deque[int] = deque(maxlen=1000)
         self._busy_s = 0.0
-        self._fresh: tuple[int, int] | None = None
-        """(sequence, length) whose logits the context holds."""
 
     def run(self) -> None:
         """Until the lanes are closed."""
-        while (ticket := self.lanes.take()) is not None:
+        while self.lanes.wait():
             began = time.perf_counter()
-            generation = self._one(ticket)
+            self.tick()
             self._busy_s += time.perf_counter() - began
-            self.lanes.finish()
-            self._emit(Done(id=ticket.job.id, generation=generation))
+        self._resume(self._desk.works)
+
+    def tick(self) -> None:
+        """One decode at most."""
+        self._admit()
+        works = self._desk.works
+        self._resume([work for work in works if work.run.ticket.due or not len(work.want.rows)])
+        for work in works:
+            work.lane = work.run.ticket.lane
+        for work in works:
+            if work.leader is not None:
+                work.leader.lane = min(work.leader.lane, work.lane)
+        asking = [work for work in works if len(work.want.rows)]
+        if not asking:
+            return
+        asks = []
+        for work in asking:
+            want = work.want
+            asks.append(Ask(work.lane, len(want.rows), want.outputs, want.divisible, want.alone))
+        grants = self.batching.compose(asks, self.slice)
+        self._decode(self._roomy([(asking[place], rows) for place, rows in grants]))
 
     def report(self, rss: int) -> Report:
         """Counters since start. May be called from any thread: it only reads."""
         return Report(
-            idle=self.lanes.idle,
+            idle=self.lanes.load == (0, 0),
             sequences=len(self.tree.residents),
             cells_used=self.tree.cells_used,
             cells=self._context.cells,
@@ -67,135 +102,146 @@ class Loop:
             generated=self._totals["generated"],
             aborted=self._totals["aborted"],
             after_slice=self._totals["after_slice"],
+            drafts=dict(self._drafts),
         )
 
-    def _one(self, ticket: Ticket) -> Generation:
-        run = Run(ticket, self._pieces, self._context.compute_s)
-        self._context.arm()
-        resident = None
+    def _admit(self) -> None:
+        while (ticket := self.lanes.following()) is not None and (ticket.due or self._cells_for(ticket)):
+            self.lanes.start(ticket)
+            work = self._set_aside.pop(ticket, None) or Work(Run(ticket, self._desk.pieces), self._desk)
+            self._desk.works.append(work)
+            order = in_turn(w.run.ticket for w in self._desk.works)
+            self._desk.works.sort(key=lambda w: order.index(w.run.ticket))
+            self._resume([work])
+
+    def _cells_for(self, ticket: Ticket) -> bool:
+        """Whether there are cells for one more request. Less urgent ones give theirs back for it."""
+        while not self._fits(ticket):
+            victim = self._victim(beyond=ticket.lane)
+            if victim is None:
+                return False
+            self._displace(victim)
+        return True
+
+    def _fits(self, ticket: Ticket) -> bool:
+        works = self._desk.works
+        if not works:
+            return True
+        aside = self._set_aside.get(ticket)
+        known = aside.known if aside else np.frombuffer(ticket.job.tokens, np.int32)
+        shared = ahead = 0
+        for work in works:
+            shared = max(shared, common(work.known, known))
+            if work.leader is not None:
+                ahead += len(work.known) - common(work.leader.known, work.known)
+            elif work.filling and work.resident is not None:
+                ahead += len(work.known) - work.resident.n
+        rows = len(known) - shared + ahead + _AHEAD * (len(works) + 1)
+        return self.tree.cells_busy + rows <= self._context.cells
+
+    def _victim(self, beyond: int = -1, keep: Work | None = None) -> Work | None:
+        """The least urgent, youngest run with cells in a lane less urgent than `beyond`."""
+        holding = [w for w in self._desk.works if w.resident is not None and w is not keep]
+        return holding[-1] if holding and holding[-1].run.ticket.lane > beyond else None
+
+    def _displace(self, work: Work) -> None:
+        work.displace()
+        self._desk.works.remove(work)
+        self._set_aside[work.run.ticket] = work
+        self.lanes.put_back(work.run.ticket)
+
+    def _roomy(self, batch: list[tuple[Work, int]]) -> list[tuple[Work, int]]:
+        """The batch, or what is left of it after the least urgent runs gave their cells back."""
+        while batch and not self.tree.make_room(sum(rows for _, rows in batch)):
+            victim = self._victim(keep=batch[0][0])
+            if victim is None:
+                work = batch[0][0]
+                cells = self._context.cells
+                self._fail(work, EngineFailed(f"{len(work.known)} tokens do not fit {cells} cells"))
+                return []
+            self._displace(victim)
+            batch = [part for part in batch if part[0] is not victim]
+        return batch
+
+    def _decode(self, batch: Sequence[tuple[Work, int]]) -> None:
+        parts = []
+        for work, rows in batch:
+            if (resident := work.resident) is not None:
+                want = work.want
+                outputs = max(0, want.outputs - (len(want.rows) - rows))
+                parts.append(Part(want.rows[:rows], resident.n, resident.sequence, outputs))
+        if not parts:
+            return
+        self.tree.forget_logits()
+        urgent = any(work.lane <= URGENT or work.want.outputs == len(work.want.rows) for work, _ in batch)
+        self.lanes.computing(tuple(work.run.ticket for work, _ in batch), not urgent)
         try:
-            resident = self._place(run)
-            self._prefill(run, resident)
-            self._generate(run, resident)
-        except Stopped as stopped:
-            run.stop = stopped.reason
+            done = self._context.decode(*parts)
         except EngineFailed as failed:
-            run.stop, run.note = "engine", str(failed)
-        if resident is not None and not run.job.cache:
-            self.tree.drop(resident)
-        if (rest := run.stops.finish()) and run.stop not in ("cancelled", "superseded"):
-            self._emit(Piece(id=run.job.id, text=rest))
-        self._count(run)
-        return run.generation(self._context.compute_s)
-
-    def _place(self, run: Run) -> Resident:
-        """The resident to continue: all that is evaluated of the prompt stays evaluated."""
-        run.check()
-        n = len(run.prompt)
-        if not 0 < n <= self._window - 2:
-            raise Stopped("window")
-        resident = self.tree.acquire(run.prompt) if run.job.cache else self.tree.fresh()
-        run.reused = min(resident.n, n)
-        return resident
-
-    def _prefill(self, run: Run, resident: Resident) -> None:
-        n = len(run.prompt)
-        shapes = {} if run.job.cache else self._shapes(run)
-        while (start := resident.n) < n:
-            width, kept = shapes.get(start, (self.slice, self.slice))
-            rows = run.prompt[start : start + min(kept, n - start)]
-            if start in shapes and len(rows) < width:
-                self._decode(
-                    run, resident, np.append(rows, np.repeat(rows[-1:], width - len(rows))), outputs=0
-                )
-                self.tree.cut(resident, start + len(rows))
-            else:
-                self._decode(run, resident, rows, outputs=int(start + len(rows) == n))
-            run.evaluated += len(rows)
-        run.prompt_done()
-
-    def _shapes(self, run: Run) -> dict[int, tuple[int, int]]:
-        """Start → (width, rows kept) of the decode calls that evaluated the resident most like the prompt.
-
-        A call whose later rows were cut away is repeated in its full width: results depend on it.
-        """
-        like = self.tree.like(run.prompt)
-        if like is None:
-            return {}
-        shared = like.match(run.prompt)
-        if shared == 0:
-            return {}
-        starts = [int(i) for i in np.flatnonzero(like.widths[:shared])]
-        ends = [*starts[1:], shared]
-        return {i: (int(like.widths[i]), end - i) for i, end in zip(starts, ends, strict=True)}
-
-    def _generate(self, run: Run, resident: Resident) -> None:
-        at = len(run.prompt)
-        while True:
-            run.check()
-            token = self._choose(run, resident, at)
-            if not self._pieces.pieces[token]:
-                run.tokens.append(token)
-                raise Stopped("eos")
-            if text := run.take(token, run.sampler.pay(token)):
-                self._emit(Piece(id=run.job.id, text=text))
-            if (reason := run.ended()) is not None:
-                raise Stopped(reason)
-            at += 1
-            if at >= self._window:
-                raise Stopped("window")
-            if resident.n >= at and not resident.generated(at - 1, token):
-                self.tree.cut(resident, at - 1)
-            if resident.n < at:
-                self._decode(run, resident, np.array([token], np.int32), outputs=1)
-
-    def _choose(self, run: Run, resident: Resident, at: int) -> int:
-        """The token behind the first `at`: as it was chosen before, or from fresh logits."""
-        owed, greedy = run.sampler.owed, run.job.sampling.temperature <= 0
-        known = resident.choices.get(at) if greedy else None
-        if known and known.holds_for(owed, self._pieces.pieces[known.token], run.job.margins):
-            run.margins += [known.margin] if run.job.margins and known.margin is not None else []
-            return known.token
-        row = self._row(run, resident, at)
-        token = run.sampler.choose(row)
-        near = run.sampler.margin() if run.job.margins else None
-        if near is not None:
-            run.margins.append(near)
-        if greedy:
-            resident.choices[at] = Choice(token, owed, near)
-        return token
-
-    def _row(self, run: Run, resident: Resident, at: int) -> Floats:
-        """Logits behind the first `at` tokens; the last of them is evaluated anew when they are gone."""
-        if self._fresh != (resident.sequence, at) or resident.n != at:
-            last = resident.tokens[at - 1 : at].copy()
-            self.tree.cut(resident, at - 1)
-            if run.reused == at == len(run.prompt):
-                run.reused, run.evaluated = run.reused - 1, run.evaluated + 1
-            self._decode(run, resident, last, outputs=1)
-        row: Floats = self._context.logits(1)[0]
-        return row
-
-    def _decode(self, run: Run, resident: Resident, rows: Ids, outputs: int) -> None:
-        """Evaluate `rows` at the end of `resident`. Raises Stopped when the request ended meanwhile."""
-        self._fresh = None
-        while True:
-            run.check()
-            self.tree.make_room(len(rows), keep=resident)
-            run.steps += 1
-            if self._context.decode(rows, resident.n, resident.sequence, outputs):
-                break
+            if len(batch) == 1:
+                self._fail(batch[0][0], failed)
+            for part in batch if len(batch) > 1 else ():  # one bad apple must not spoil the others
+                self._decode([part])
+            return
+        finally:
+            self.lanes.computing((), False)
+        if done:
+            self._taken(batch, parts)
+        else:
             self._totals["aborted"] += 1
             self._context.arm()
-        self.tree.extend(resident, rows)
-        if outputs:
-            self._fresh = (resident.sequence, resident.n)
+            self._resume([work for work, _ in batch])
 
-    def _count(self, run: Run) -> None:
+    def _taken(self, batch: Sequence[tuple[Work, int]], parts: Sequence[Part]) -> None:
+        outputs = sum(part.outputs for part in parts)
+        logits = self._context.logits(outputs) if outputs else None
+        width = sum(len(part.tokens) for part in parts)
+        first, granted = 0, []
+        for (work, rows), part in zip(batch, parts, strict=True):
+            resident = work.resident
+            if resident is None:
+                continue
+            self.tree.extend(resident, part.tokens, width, part.outputs == rows)
+            own = None
+            if logits is not None and part.outputs:
+                own = logits[first : first + part.outputs]
+                resident.behind = resident.n - part.outputs + 1, own
+            first += part.outputs
+            work.run.compute_s += self._context.last_s
+            granted.append((work, Got(rows, own)))
+        for work, got in granted:
+            self._send(work, got)
+
+    def _resume(self, works: Sequence[Work]) -> None:
+        """Nothing was evaluated for them; each looks whether to go on."""
+        for work in list(works):
+            self._send(work, Got())
+
+    def _send(self, work: Work, got: Got) -> None:
+        try:
+            work.want = work.steps.send(got) if work.begun else next(work.steps)
+            work.begun = True
+        except StopIteration:
+            self._finish(work)
+
+    def _fail(self, work: Work, failed: EngineFailed) -> None:
+        try:
+            work.want = work.steps.throw(failed)
+        except StopIteration:
+            self._finish(work)
+
+    def _finish(self, work: Work) -> None:
+        run = work.run
+        self._desk.works.remove(work)
+        self.lanes.finish(run.ticket)
         self._totals["evaluated"] += run.evaluated
         self._totals["reused"] += run.reused
         self._totals["generated"] += len(run.tokens)
+        for source, (drafted, accepted) in run.drafts.items():
+            before = self._drafts.get(source, (0, 0))
+            self._drafts[source] = before[0] + drafted, before[1] + accepted
         if (at := run.ticket.cancelled_at_decode) >= 0 and run.steps:
             slices = self._context.decodes - at
             self._idle_slices.append(slices)
             self._totals["after_slice"] += max(0, slices - 1)
+        self._emit(Done(id=run.job.id, generation=run.generation()))

@@ -166,7 +166,7 @@ class Pages:
     def _copy_out(self, sequence: int, page: Page) -> bool:
         """Read the state of `page` from `sequence`; False where there is no room for it."""
         began = time.perf_counter()
-        self._context.share(sequence, self._scratch, page.start, page.start + len(page.tokens))
+        self._context.copy(sequence, self._scratch, page.start + len(page.tokens), page.start)
         try:
             page.size = self._context.state_size(self._scratch)
             if not self._tree.room(page.size, page.rank):
@@ -188,7 +188,7 @@ class Pages:
             if not fits or self._context.last_position(self._scratch) != last:
                 self._refused += 1
                 return False
-            self._context.share(self._scratch, sequence, start, end)
+            self._context.copy(self._scratch, sequence, end, start)
         finally:
             self._context.cut(self._scratch, 0)
         return True

@@ -24,7 +24,7 @@ class Stopped(Exception):
 class Run:
     """Counts and text of one request. Used by the engine thread only."""
 
-    def __init__(self, ticket: Ticket, pieces: Pieces, compute_s: float) -> None:
+    def __init__(self, ticket: Ticket, pieces: Pieces) -> None:
         job = ticket.job
         self.ticket = ticket
         self.job = job
@@ -36,39 +36,35 @@ class Run:
         self.reused = 0
         self.evaluated = 0
         self.steps = 0
+        self.compute_s = 0.0
         self.tokens: list[int] = []
         self.shown_tokens = 0
         self.margins: list[float] = []
+        self.drafts: dict[str, tuple[int, int]] = {}
+        """Source → (drafted, accepted)."""
         self._queued_ms = ticket.age_ms()
         self._prompt_ms = 0.0
         self._first_ms = 0.0
-        self._generating = 0.0
-        self._compute_s = compute_s
+        self._generating: float | None = None
         self._began = time.perf_counter()
 
     def check(self) -> None:
-        """Between slices: raises Stopped when the request was cancelled or ran out of time."""
+        """Between decodes: raises Stopped when the request was cancelled or ran out of time."""
         if self.ticket.ended is not None:
             raise Stopped(self.ticket.ended)
-        if self._late():
+        if self.ticket.late:
             raise Stopped("time")
-
-    def _late(self) -> bool:
-        deadline = self.job.limits.deadline
-        return deadline is not None and self.ticket.age_ms() >= deadline
 
     def prompt_done(self) -> None:
         """The whole prompt is evaluated."""
-        self._generating = time.perf_counter()
-        self._prompt_ms = (self._generating - self._began) * 1000.0
+        if self._generating is None:
+            self._generating = time.perf_counter()
+            self._prompt_ms = (self._generating - self._began) * 1000.0
         if self.job.warm:
             raise Stopped("warm")
 
     def take(self, token: int, piece: bytes) -> str:
-        """Account for a generated token and its bytes beyond the cursor; returns text that may be shown.
-
-        Raises Stopped when the text ends here.
-        """
+        """Account for a generated token and its bytes beyond the cursor; returns text that may be shown."""
         self.tokens.append(token)
         if not piece:
             return ""
@@ -84,13 +80,18 @@ class Run:
             return self.stops.reason
         if self.shown_tokens >= limits.tokens:
             return "limit"
-        spent = (time.perf_counter() - self._generating) * 1000.0
-        if self._late() or (limits.milliseconds is not None and spent >= limits.milliseconds):
+        spent = (time.perf_counter() - (self._generating or self._began)) * 1000.0
+        if self.ticket.late or (limits.milliseconds is not None and spent >= limits.milliseconds):
             return "time"
         after = limits.milliseconds_after_line
         return "time" if after is not None and self.stops.line_complete and spent >= after else None
 
-    def generation(self, compute_s: float) -> Generation:
+    def count_draft(self, source: str, drafted: int = 0, accepted: int = 0) -> None:
+        """Drafted tokens were verified, or accepted."""
+        before = self.drafts.get(source, (0, 0))
+        self.drafts[source] = before[0] + drafted, before[1] + accepted
+
+    def generation(self) -> Generation:
         """What became of the request."""
         return Generation(
             text=self.stops.text,
@@ -103,13 +104,16 @@ class Run:
                 evaluated=self.evaluated,
                 generated=len(self.tokens),
                 steps=self.steps,
+                drafted=sum(drafted for drafted, _ in self.drafts.values()),
+                accepted=sum(accepted for _, accepted in self.drafts.values()),
+                by_source=self.drafts,
             ),
             timings=Timings(
                 queued=self._queued_ms,
                 prompt=self._prompt_ms,
                 first=self._first_ms,
                 total=self.ticket.age_ms(),
-                compute=(compute_s - self._compute_s) * 1000.0,
+                compute=self.compute_s * 1000.0,
             ),
             note=self.note,
             margins=tuple(self.margins),

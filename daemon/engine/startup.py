@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from daemon.engine import costs, vocabulary
-from daemon.engine.binding import Context, Log, Model, gpu_devices, trim_memory
+from daemon.engine.binding import Context, Log, Model, Part
+from daemon.engine.device import gpu_devices, trim_memory
 from daemon.engine.frames import Loading, Message, Ready, Start
 from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces
@@ -22,8 +23,7 @@ from daemon.nouns import EngineProfile
 from daemon.settings import Engine
 
 _SEQUENCES = 16
-_BATCH = 256
-"""Rows of one decode call at most: slices are smaller, and compute buffers grow with it."""
+_GPU_TICK_MS, _CPU_TICK_MS = 25, 150
 
 
 class Opened(NamedTuple):
@@ -48,15 +48,16 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     model, context = opened.model, opened.context
     emit(Loading(share=0.6, stage="reading the vocabulary"))
     exported, path = vocabulary.export(model, start.sha256)
-    pieces = Pieces(exported.pieces)
     load_ms = (time.perf_counter() - began) * 1000.0
     emit(Loading(share=0.8, stage="measuring this machine"))
     facts = model.facts(start.name, start.sha256)
     threads, prefill, verify = _costs(start, context)
     gc.collect()
     trim_memory()
-    loop = Loop(context, pieces, facts.trained_context, emit)
-    loop.slice = start.settings.slice or costs.slice_for(prefill, start.settings.slice_ms, _BATCH)
+    loop = _loop(start.settings, opened, Pieces(exported.pieces), facts.trained_context, emit)
+    loop.batching.costs = costs.RowCosts([*prefill, *verify], context.batch)
+    tick_ms = start.settings.tick_ms or (_GPU_TICK_MS if opened.backend == "GPU" else _CPU_TICK_MS)
+    loop.slice = start.settings.slice or costs.slice_for(prefill, tick_ms, context.batch)
     compute_bytes, kv_bytes = opened.log.sizes()
     made = EngineProfile(
         model=facts,
@@ -75,6 +76,13 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         flash_attention=context.flash,
     )
     return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=exported.note)
+
+
+def _loop(
+    settings: Engine, opened: Opened, pieces: Pieces, window: int, emit: Callable[[Message], None]
+) -> Loop:
+    slots, delay_s = settings.concurrency, settings.max_delay_ms / 1000
+    return Loop(opened.context, pieces, window, emit, slots=slots, delay_s=delay_s)
 
 
 def _ladder(start: Start) -> Opened:
@@ -104,15 +112,15 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
         context = Context(
             model,
             cells=start.context,
-            sequences=_SEQUENCES,
-            batch=_BATCH,
+            sequences=max(_SEQUENCES, 2 * settings.concurrency),
+            batch=settings.max_batch,
             threads=settings.threads or costs.usable_cores(),
             kv_type=settings.kv_type,
             flash=_flash(settings, bool(gpu)),
         )
     finally:
         log.close()
-    context.decode(np.zeros(1, np.int32), 0, 0, 1)
+    context.decode(Part(np.zeros(1, np.int32), 0, 0, 1))
     if not np.isfinite(context.logits(1)).all():
         context.close()
         raise EngineFailed("a test decode gave no finite logits", "Update the driver or use backend = cpu")

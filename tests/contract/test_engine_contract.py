@@ -84,7 +84,7 @@ async def test_token_limit(engine: Engine) -> None:
 
 
 async def test_warm_generates_nothing(engine: Engine) -> None:
-    pieces, generation = await collect(engine, Submit(id="a", tokens=ids(150), warm=True, background=True))
+    pieces, generation = await collect(engine, Submit(id="a", tokens=ids(150), warm=True, lane="warm"))
     assert (pieces, generation.text, generation.stop) == ([], "", "warm")
     _, next_one = await collect(engine, Submit(id="b", tokens=ids(150), limits=FREE))
     assert next_one.counters.reused >= 149

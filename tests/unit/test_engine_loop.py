@@ -171,7 +171,7 @@ def test_a_deadline_ends_prompt_evaluation(bench: Bench) -> None:
 
 
 def test_background_gives_way_and_its_work_is_kept(bench: Bench) -> None:
-    warm = bench.submit("z " * 400, warm=True, background=True)
+    warm = bench.submit("z " * 400, warm=True, lane="warm")
     key = bench.submit(TEXT)
     assert bench.wait(key).text
     assert bench.wait(warm).stop in ("superseded", "warm")

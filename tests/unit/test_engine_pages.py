@@ -15,7 +15,7 @@ import pytest
 from support.waiting import until
 
 from daemon.engine import pagefile
-from daemon.engine.binding import Context, Ids, Log, Model
+from daemon.engine.binding import Context, Ids, Log, Model, Part
 from daemon.engine.pagefile import CHUNK, MAGIC
 from daemon.engine.pages import Pages
 
@@ -52,7 +52,7 @@ def evaluate(context: Context, tokens: Ids, start: int, sequence: int) -> np.nda
     """Logits behind `tokens`, of which the first `start` are evaluated."""
     for at in range(start, len(tokens), 64):
         rows = tokens[at : at + 64]
-        assert context.decode(rows, at, sequence, 1)
+        assert context.decode(Part(rows, at, sequence, 1))
     return context.logits(1)[0].copy()
 
 
@@ -128,7 +128,7 @@ def test_pages_go_on_behind_what_is_resident(context: Context) -> None:
     tokens = text(5, 800)
     wanted = evaluate(context, tokens, 0, 0)
     page_out(pages, 0, tokens)
-    context.share(0, 1, 0, 100)
+    context.copy(0, 1, 100)
     context.cut(0, 0)
     assert page_in(pages, 1, tokens, 100) == 800
     context.cut(1, 799)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.engine import costs, frames, vocabulary
-from daemon.engine.binding import Context, Log, Model
+from daemon.engine.binding import Context, Log, Model, Part
 from daemon.engine.frames import Cancel, Piece, Start, Submit, Unpacker, pack
 from daemon.engine.lanes import Lanes
 from daemon.engine.sampling import Sampler
@@ -52,9 +52,11 @@ def feed(context: Context, tree: Tree, tokens_: np.ndarray) -> tuple[int, np.nda
     reused = resident.n
     while resident.n < len(tokens_):
         rows = tokens_[resident.n : resident.n + 16]
-        tree.make_room(len(rows), keep=resident)
-        assert context.decode(rows, resident.n, resident.sequence, 1)
+        if not tree.make_room(len(rows)):
+            raise EngineFailed(f"{len(tokens_)} tokens do not fit {context.cells} cells")
+        assert context.decode(Part(rows, resident.n, resident.sequence, 1))
         tree.extend(resident, rows)
+    tree.release(resident)
     return reused, context.logits(1)[0].copy()
 
 
@@ -170,17 +172,17 @@ def test_cells_are_counted_exactly(model: Model, steps: list[tuple[int, int, int
 
 def test_abort_stops_a_decode_and_the_context_goes_on(context: Context) -> None:
     context.abort()
-    assert context.decode(ids(*range(60)), 0, 1, 1) is False
+    assert context.decode(Part(ids(*range(60)), 0, 1, 1)) is False
     context.arm()
     assert context.last_position(1) == -1
-    assert context.decode(ids(*range(60)), 0, 1, 1) is True
+    assert context.decode(Part(ids(*range(60)), 0, 1, 1)) is True
 
 
 def test_oversized_batch_is_an_error_not_a_crash(context: Context) -> None:
     with pytest.raises(EngineFailed):
-        context.decode(ids(*range(65)), 0, 0, 1)
+        context.decode(Part(ids(*range(65)), 0, 0, 1))
     with pytest.raises(EngineFailed):
-        context.decode(ids(1, 2), 0, 0, 17)
+        context.decode(Part(ids(1, 2), 0, 0, 3))
 
 
 PIECES = Pieces([b"ret", b"return", b" ret", b"r", b"e", b"t", b"urn", b"x", b"", b"returned", b"\xff", b" "])
@@ -265,27 +267,50 @@ def test_an_oversized_frame_is_refused() -> None:
         list(Unpacker().feed((frames.MAX_FRAME + 1).to_bytes(4, "big")))
 
 
-def lanes() -> tuple[Lanes, list[str]]:
+def lanes(slots: int = 8) -> tuple[Lanes, list[str]]:
     aborted: list[str] = []
-    return Lanes(lambda: aborted.append("abort"), lambda: 0), aborted
+    return Lanes(lambda: aborted.append("abort"), lambda: 0, slots), aborted
 
 
-def test_foreground_goes_before_background() -> None:
+def started(made: Lanes) -> str | None:
+    """Start the next; its id, None when nothing may start."""
+    ticket = made.following()
+    if ticket is not None:
+        made.start(ticket)
+    return ticket.job.id if ticket else None
+
+
+def test_lanes_are_served_by_urgency_and_each_has_room() -> None:
+    made, _ = lanes(slots=2)
+    for name in ("paging", "long", "warm", "anchor", "alternative", "keystroke"):
+        made.submit(Submit(id=name, tokens=b"", lane=name))  # type: ignore[arg-type]
+    made.submit(Submit(id="second", tokens=b"", client="b"))
+    made.submit(Submit(id="third", tokens=b"", client="c"))
+    assert [started(made) for _ in range(5)] == ["keystroke", "second", "alternative", "anchor", None]
+
+
+def test_clients_take_turns_inside_a_lane() -> None:
     made, _ = lanes()
-    made.submit(Submit(id="warm", tokens=b"", background=True))
-    made.submit(Submit(id="key", tokens=b""))
-    assert made.take().job.id == "key"  # type: ignore[union-attr]
-    assert made.take().job.id == "warm"  # type: ignore[union-attr]
+    for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
+        made.submit(Submit(id=name, tokens=b"", client=name[0]))
+    assert [started(made) for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
 
 
-def test_foreground_interrupts_running_background() -> None:
+def test_an_urgent_job_interrupts_prompt_rows_of_others_only() -> None:
     made, aborted = lanes()
-    made.submit(Submit(id="warm", tokens=b"", background=True))
-    running = made.take()
-    made.submit(Submit(id="key", tokens=b""))
-    assert running is not None
-    assert running.ended == "superseded"
+    made.submit(Submit(id="warm", tokens=b"", lane="warm"))
+    ticket = made.following()
+    assert ticket is not None
+    made.start(ticket)
+    made.computing((ticket,), False)
+    made.submit(Submit(id="one", tokens=b""))
+    assert aborted == []
+    made.computing((ticket,), True)
+    made.submit(Submit(id="other", tokens=b"", lane="long"))
+    assert aborted == []
+    made.submit(Submit(id="two", tokens=b""))
     assert aborted == ["abort"]
+    assert ticket.ended is None
 
 
 def test_cancel_touches_only_its_job() -> None:
@@ -293,21 +318,24 @@ def test_cancel_touches_only_its_job() -> None:
     for name in ("a", "b"):
         made.submit(Submit(id=name, tokens=b""))
     made.cancel("b", "cancelled")
-    first, second = made.take(), made.take()
+    ended = made.following()
+    assert ended is not None
+    assert (ended.job.id, ended.ended) == ("b", "cancelled")
+    made.start(ended)
+    first = made.following()
     assert first is not None
-    assert second is not None
-    assert (first.ended, second.ended) == (None, "cancelled")
+    assert first.ended is None
     assert aborted == []
 
 
 def test_close_wakes_the_engine_thread() -> None:
     made, _ = lanes()
     got: list[object] = []
-    thread = threading.Thread(target=lambda: got.append(made.take()))
+    thread = threading.Thread(target=lambda: got.append(made.wait()))
     thread.start()
     made.close()
     thread.join(5)
-    assert got == [None]
+    assert got == [False]
 
 
 def test_costs(context: Context) -> None:

@@ -1,0 +1,66 @@
+"""What passes between a request's work and the tick that evaluates rows for all requests, and what a
+drafter is to both."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from daemon.engine.binding import Floats, Ids
+from daemon.engine.frames import Submit
+
+
+class Want(NamedTuple):
+    """Rows to evaluate at the end of the run's sequence, with logits for the last `outputs` of them."""
+
+    rows: Ids
+    outputs: int = 0
+    divisible: bool = False
+    """The first rows alone help as well: a tick may take less, and gives the logits that belong to those."""
+    alone: bool = False
+    """No row of another run may be in the same decode: the shape of the batch is what is measured."""
+
+
+class Got(NamedTuple):
+    """`taken` rows of the want were evaluated; 0: none, look whether to go on and ask again. `logits`, shape
+    (outputs, vocabulary), belong to the last rows taken and are valid until the run wants something again."""
+
+    taken: int = 0
+    logits: Floats | None = None
+
+
+Steps = Generator[Want, Got, None]
+NOTHING = np.zeros(0, np.int32)
+WAIT = Want(NOTHING)
+"""Nothing can be evaluated before another run has come further."""
+
+
+class Draft(NamedTuple):
+    """Tokens that may follow, shape (k,), and who guessed them."""
+
+    tokens: Ids = NOTHING
+    source: str = ""
+
+
+class Drafter(Protocol):
+    """Guesses what the model will say. Called by the engine thread only."""
+
+    def begin(self, job: Submit) -> None:
+        """A run starts; `job.id` names it in every later call."""
+        ...
+
+    def propose(self, run_id: str, prompt: Ids, generated: Sequence[int], room: int) -> Draft:
+        """At most `room` tokens that may follow `prompt` and `generated` (whose last token is about to be
+        evaluated, together with the draft). An empty draft costs nothing."""
+        ...
+
+    def learn(self, draft: Draft, accepted: int) -> None:
+        """Of a draft's tokens the first `accepted` were what the model chose, and the next, if there is one,
+        was not. A draft that the end of the text cut short comes back as far as it was looked at."""
+        ...
+
+    def end(self, run_id: str, tokens: Sequence[int]) -> None:
+        """The run is over; `tokens` were generated."""
+        ...

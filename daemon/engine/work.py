@@ -1,0 +1,232 @@
+"""One request as a generator: reuse what is evaluated, evaluate the rest, generate, verify drafts.
+
+It yields what it wants evaluated next and is resumed with what a tick granted (step.py). Nothing here knows
+about other requests, except that rows which another one is about to evaluate are waited for and forked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from daemon.engine.binding import Floats, Ids
+from daemon.engine.frames import LANES, Message, Piece
+from daemon.engine.run import Run, Stopped
+from daemon.engine.step import WAIT, Drafter, Got, Steps, Want
+from daemon.engine.tree import Choice, Resident, Tree, common
+from daemon.engine.verify import Drafts
+from daemon.engine.vocabulary import Pieces
+from daemon.errors import EngineFailed
+
+
+class _Displaced(Exception):
+    """More urgent requests took the cells: begin again, from the text that is there."""
+
+
+@dataclass
+class Desk:
+    """What all requests work with."""
+
+    tree: Tree
+    pieces: Pieces
+    window: int
+    emit: Callable[[Message], None]
+    drafter: Drafter | None = None
+    works: list[Work] = field(default_factory=list)
+    """All that run, by urgency."""
+
+
+class Work:
+    """What one request does, step by step. Used by the engine thread only."""
+
+    def __init__(self, run: Run, desk: Desk) -> None:
+        self.run = run
+        self._desk = desk
+        self._tree = desk.tree
+        self.lane = LANES.index(run.job.lane)
+        """Of the most urgent request that waits for it, itself included."""
+        self.want = WAIT
+        self.begun = False
+        self.resident: Resident | None = None
+        self.leader: Work | None = None
+        """Whose evaluation this one waits for."""
+        self.filling = False
+        """It is evaluating `known`."""
+        self.known: Ids = run.prompt
+        """The prompt, and what was generated before cells were taken away."""
+        self.steps: Steps = self._steps()
+
+    def displace(self) -> None:
+        """Give all cells back; the next step begins again."""
+        self._leave(keep=False)
+
+    def _leave(self, keep: bool) -> None:
+        resident, self.resident = self.resident, None
+        self.filling, self.leader = False, None
+        if resident is not None and keep:
+            self._tree.release(resident)
+        elif resident is not None:
+            self._tree.drop(resident)
+
+    def _steps(self) -> Steps:
+        run = self.run
+        drafts = Drafts(self._desk.drafter, run)
+        try:
+            while not (yield from self._whole(drafts)):
+                self.known = np.append(run.prompt, np.array(run.tokens, np.int32))
+        except Stopped as stopped:
+            run.stop = stopped.reason
+        except EngineFailed as failed:
+            run.stop, run.note = "engine", str(failed)
+        drafts.close()
+        self._leave(keep=run.job.cache)
+        if (rest := run.stops.finish()) and run.stop not in ("cancelled", "superseded"):
+            self._desk.emit(Piece(id=run.job.id, text=rest))
+
+    def _whole(self, drafts: Drafts) -> Generator[Want, Got, bool]:
+        """Ends with Stopped; False when the cells were taken away meanwhile."""
+        try:
+            resident = yield from self._place()
+            yield from self._prefill(resident)
+            yield from self._generate(resident, drafts)
+        except _Displaced:
+            return False
+        return True
+
+    def _place(self) -> Generator[Want, Got, Resident]:
+        """The resident to continue: all that is evaluated of the text stays evaluated."""
+        run = self.run
+        run.check()
+        n = len(run.prompt)
+        if not 0 < n <= self._desk.window - 2:
+            raise Stopped("window")
+        while run.job.cache and (leader := self._ahead()) is not None:
+            self.leader = leader
+            yield WAIT
+            run.check()
+        self.leader = None
+        resident = self._tree.acquire(self.known) if run.job.cache else self._tree.fresh()
+        self.resident = resident
+        run.reused, run.evaluated = min(resident.n, n), 0
+        return resident
+
+    def _ahead(self) -> Work | None:
+        """Who is evaluating more of this text's beginning than is evaluated by now."""
+        like = self._tree.like(self.known)
+        most = like.match(self.known) if like else 0
+        best = None
+        for other in self._desk.works:
+            if other.filling and other is not self and (n := common(other.known, self.known)) > most:
+                most, best = n, other
+        return best
+
+    def _prefill(self, resident: Resident) -> Generator[Want, Got, None]:
+        run, known = self.run, self.known
+        n = len(known)
+        shapes = {} if run.job.cache else self._shapes()
+        self.filling = run.job.cache
+        while (start := resident.n) < n:
+            width, kept = shapes.get(start, (0, n))
+            rows = known[start : min(start + kept, n)]
+            if len(rows) < width:
+                padded = np.append(rows, np.repeat(rows[-1:], width - len(rows)))
+                yield from self._evaluate(padded, 0)
+                self._tree.cut(resident, start + len(rows))
+            else:
+                last = start + len(rows) == n
+                yield from self._evaluate(rows, int(last), divisible=not width)
+            run.evaluated += max(0, min(resident.n, len(run.prompt)) - start)
+        self.filling = False
+        run.prompt_done()
+
+    def _shapes(self) -> dict[int, tuple[int, int]]:
+        """Start → (width, rows kept) of the decode calls that evaluated the resident most like the prompt.
+
+        A call whose later rows were cut away is repeated in its full width: results depend on it.
+        """
+        like = self._tree.like(self.known)
+        shared = like.match(self.known) if like else 0
+        if like is None or shared == 0:
+            return {}
+        starts = [int(i) for i in np.flatnonzero(like.widths[:shared])]
+        ends = [*starts[1:], shared]
+        return {i: (int(like.widths[i]), end - i) for i, end in zip(starts, ends, strict=True)}
+
+    def _generate(self, resident: Resident, drafts: Drafts) -> Generator[Want, Got, None]:
+        run, desk = self.run, self._desk
+        at = len(self.known)
+        while True:
+            run.check()
+            token = yield from self._choose(resident, at)
+            drafts.judge(at, token)
+            if not desk.pieces.pieces[token]:
+                run.tokens.append(token)
+                raise Stopped("eos")
+            if text := run.take(token, run.sampler.pay(token)):
+                desk.emit(Piece(id=run.job.id, text=text))
+            if (reason := run.ended()) is not None:
+                raise Stopped(reason)
+            at += 1
+            if at >= desk.window:
+                raise Stopped("window")
+            if resident.n >= at and not resident.generated(at - 1, token):
+                self._tree.cut(resident, at - 1)
+            if resident.n < at:
+                draft = drafts.propose(desk.window - at)
+                rows = np.append(np.array([token], np.int32), draft.tokens)
+                drafts.verified(draft, at, (yield from self._speak(resident, rows)))
+
+    def _choose(self, resident: Resident, at: int) -> Generator[Want, Got, int]:
+        """The token behind the first `at`: as it was chosen before, or from fresh logits."""
+        run, pieces = self.run, self._desk.pieces.pieces
+        owed, greedy = run.sampler.owed, run.job.sampling.temperature <= 0
+        known = resident.choices.get(at) if greedy else None
+        if known and known.holds_for(owed, pieces[known.token], run.job.margins):
+            run.margins += [known.margin] if run.job.margins and known.margin is not None else []
+            return known.token
+        row = yield from self._row(resident, at)
+        token = run.sampler.choose(row)
+        near = run.sampler.margin() if run.job.margins else None
+        if near is not None:
+            run.margins.append(near)
+        if greedy:
+            resident.choices[at] = Choice(token, owed, near)
+        return token
+
+    def _row(self, resident: Resident, at: int) -> Generator[Want, Got, Floats]:
+        """Logits behind the first `at` tokens; the last of them is evaluated anew when they are gone."""
+        run = self.run
+        while (row := resident.row(at)) is None:
+            last = resident.tokens[at - 1 : at].copy()
+            self._tree.cut(resident, at - 1)
+            if run.reused == at == len(run.prompt):
+                run.reused, run.evaluated = run.reused - 1, run.evaluated + 1
+            yield from self._speak(resident, last)
+        return row
+
+    def _speak(self, resident: Resident, rows: Ids) -> Generator[Want, Got, int]:
+        """Evaluate rows of the answer, logits behind each; returns how many. With `width`, always in a batch
+        of that many: its further rows are dropped again."""
+        job, start = self.run.job, resident.n
+        width = min(job.width, self._desk.window - start)
+        if width <= len(rows):
+            return (yield from self._evaluate(rows, len(rows), divisible=len(rows) > 1))
+        padded = np.append(rows, np.repeat(rows[-1:], width - len(rows)))
+        yield from self._evaluate(padded, len(padded))
+        self._tree.cut(resident, start + len(rows))
+        return len(rows)
+
+    def _evaluate(self, rows: Ids, outputs: int, divisible: bool = False) -> Generator[Want, Got, int]:
+        """Until some of the rows are evaluated; returns how many."""
+        run = self.run
+        want = Want(rows, outputs, divisible, alone=not run.job.cache or run.job.width > 0)
+        while True:
+            run.check()
+            got = yield want
+            if self.resident is None:
+                raise _Displaced
+            if got.taken:
+                run.steps += 1
+                return got.taken

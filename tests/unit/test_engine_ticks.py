@@ -1,0 +1,266 @@
+"""Many requests in the same ticks: rows are shared, prefixes forked, answers those of a request alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.ticking import FREE, Scripted, Ticking, check, load
+
+from daemon.engine.binding import Ids, Model
+from daemon.nouns import Limits, Sampling
+
+ENDLESS = Limits(lines="free", tokens=4000)
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> Model:
+    return load(tiny_model)
+
+
+@pytest.fixture
+def ticking(model: Model) -> Iterator[Callable[..., Ticking]]:
+    """Makes loops, and frees them."""
+    made: list[Ticking] = []
+
+    def make(**options: object) -> Ticking:
+        made.append(Ticking(model, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        check(one.loop.tree, one.context)
+        one.close()
+
+
+def ids(n: int, seed: int = 1) -> Ids:
+    return np.array([(i * i * 7 + i * 37 + seed * 11) % 250 for i in range(n)], np.int32)
+
+
+def talkative(alone: Ticking, n: int, tokens: int, count: int = 1) -> list[Ids]:
+    """Prompts whose answers are as long as they may be."""
+    limits = Limits(lines="free", tokens=tokens)
+    found = (ids(n, seed) for seed in range(200))
+    return list(islice((p for p in found if alone.ask(p, limits=limits).stop == "limit"), count))
+
+
+def test_requests_share_ticks_and_are_answered_as_if_alone(ticking: Callable[..., Ticking]) -> None:
+    together, alone = ticking(cells=2048), ticking()
+    limits = Limits(lines="free", tokens=40)
+    prompts = talkative(alone, 40, 40, 8)
+    jobs = [together.submit(p, client=str(n), limits=limits) for n, p in enumerate(prompts)]
+    for job, prompt, answer in zip(jobs, prompts, together.finish(*jobs), strict=True):
+        assert answer.tokens == alone.ask(prompt, limits=limits).tokens
+        assert answer.text == together.text.get(job, "")
+    assert max(len(parts) for parts in together.batches) == 8
+    assert len(together.batches) < 8 * 43 / 4
+
+
+def test_the_same_question_asked_eight_times_is_evaluated_once(ticking: Callable[..., Ticking]) -> None:
+    made = ticking(cells=1024)
+    jobs = [made.submit(ids(300)) for _ in range(8)]
+    answers = made.finish(*jobs)
+    assert sum(answer.counters.evaluated for answer in answers) == 300
+    assert len({answer.tokens for answer in answers}) == 1
+    assert made.loop.report(0).cells_used <= 300 + 8 * 10
+
+
+def test_alternatives_fork_and_differ(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    first = made.submit(ids(200))
+    others = [
+        made.submit(ids(200), lane="alternative", sampling=Sampling(temperature=1.5, seed=seed))
+        for seed in range(1, 8)
+    ]
+    answers = made.finish(first, *others)
+    assert sum(answer.counters.evaluated for answer in answers) <= 200 + 7
+    assert len({answer.tokens for answer in answers}) > 4
+    alone = ticking().ask(ids(200), sampling=Sampling(temperature=1.5, seed=3))
+    assert answers[3].tokens == alone.tokens
+
+
+def test_a_shared_beginning_is_waited_for(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    jobs = [made.submit(np.append(ids(200), ids(20, 90 + n))) for n in range(3)]
+    answers = made.finish(*jobs)
+    assert sorted(answer.counters.evaluated for answer in answers) == [20, 20, 220]
+
+
+def test_who_waits_makes_the_other_urgent(ticking: Callable[..., Ticking]) -> None:
+    """A keystroke that needs the rows of a warm-up lends it its lane."""
+    made = ticking()
+    warm = made.submit(ids(400), lane="warm", warm=True)
+    made.tick()
+    other = made.submit(ids(300, 5), limits=ENDLESS)
+    key = made.submit(np.append(ids(400), ids(3, 8)))
+    made.finish(key, within=80)
+    assert made.done[warm].stop == "warm"
+    assert made.done[key].counters.evaluated == 3
+    made.loop.lanes.cancel(other, "cancelled")
+    made.finish(other)
+
+
+def test_an_unfinished_leader_leaves_its_followers_the_rest(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    leader, follower = made.submit(ids(300)), made.submit(ids(300))
+    made.tick(3)
+    made.loop.lanes.cancel(leader, "cancelled")
+    answer = made.finish(follower)[0]
+    assert made.done[leader].stop == "cancelled"
+    assert answer.counters.reused == 48
+    assert answer.counters.evaluated == 252
+
+
+def test_a_keystroke_beside_a_long_answer_is_answered_soon(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    long = made.submit(ids(100), lane="long", limits=ENDLESS)
+    made.tick(40)
+    before = len(made.batches)
+    key = made.submit(ids(30, 3))
+    made.finish(key)
+    assert len(made.batches) - before <= 2 + 10
+    beside = [parts for parts in made.batches[before:] if len(parts) > 1]
+    assert beside, "the long answer went on meanwhile"
+    made.loop.lanes.cancel(long, "cancelled")
+    assert made.finish(long)[0].stop == "cancelled"
+
+
+def test_no_room_takes_the_cells_of_what_is_least_urgent(ticking: Callable[..., Ticking]) -> None:
+    """Its answer is the same in the end: it begins again from the text that is there."""
+    made, alone = ticking(cells=512), ticking(cells=512)
+    limits = Limits(lines="free", tokens=60)
+    prompt = talkative(alone, 300, 60)[0]
+    long = made.submit(prompt, lane="long", limits=limits)
+    made.tick(30)
+    assert made.text[long]
+    key = made.submit(ids(400, 2))
+    assert made.finish(key)[0].tokens == alone.ask(ids(400, 2)).tokens
+    assert long not in made.done
+    answer = made.finish(long)[0]
+    assert answer.tokens == alone.ask(prompt, limits=limits).tokens
+    assert answer.text == made.text[long]
+    assert answer.counters.prompt == answer.counters.reused + answer.counters.evaluated
+
+
+def test_runs_that_outgrow_the_cells_finish_one_after_the_other(ticking: Callable[..., Ticking]) -> None:
+    made = ticking(cells=512)
+    jobs = [made.submit(ids(100, n), limits=Limits(lines="free", tokens=300)) for n in range(4)]
+    for answer in made.finish(*jobs):
+        assert answer.stop in ("limit", "eos")
+
+
+def test_a_busy_sequence_is_never_cut_by_another_request(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    one = made.submit(ids(120), limits=ENDLESS)
+    made.tick(20)
+    other = made.ask(np.append(ids(110), ids(5, 77)))
+    assert (other.counters.reused, other.counters.evaluated) == (110, 5)
+    made.tick(3)
+    check(made.loop.tree, made.context)
+    made.loop.lanes.cancel(one, "cancelled")
+    made.finish(one)
+
+
+def test_a_measured_run_has_every_decode_to_itself(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    other = made.submit(ids(100, 4), limits=ENDLESS)
+    made.tick(9)
+    measured = made.submit(ids(64), cache=False)
+    before = len(made.batches)
+    made.finish(measured)
+    own = [parts for parts in made.batches[before:] if len(parts) == 1]
+    assert len(own) == len(made.batches) - before
+    made.loop.lanes.cancel(other, "cancelled")
+    made.finish(other)
+
+
+def test_a_drafted_answer_is_the_undrafted_one(ticking: Callable[..., Ticking]) -> None:
+    plain = ticking().ask(ids(60))
+    script = Scripted()
+    made = ticking(drafter=script)
+    script.answers["1"] = np.frombuffer(plain.tokens, np.int32).tolist()
+    answer = made.ask(ids(60))
+    assert (answer.tokens, answer.text) == (plain.tokens, plain.text)
+    counters = answer.counters
+    assert counters.by_source == {"script": (counters.drafted, counters.accepted)}
+    assert counters.drafted == counters.accepted == 7
+    assert counters.steps == 4 + 2
+    assert script.learnt == [(4, 4), (3, 3)]
+    assert script.running == set()
+    assert made.loop.report(0).drafts == {"script": (7, 7)}
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+@pytest.mark.parametrize("wrong_at", [1, 2, 3, 4, 6, 7, 8])
+def test_a_wrong_draft_costs_nothing_but_rows(
+    ticking: Callable[..., Ticking], wrong_at: int, temperature: float
+) -> None:
+    sampling = Sampling(temperature=temperature, seed=4)
+    plain = ticking().ask(ids(60), sampling=sampling)
+    script = Scripted(wrong_at)
+    made = ticking(drafter=script)
+    script.answers["1"] = np.frombuffer(plain.tokens, np.int32).tolist()
+    answer = made.ask(ids(60), sampling=sampling)
+    assert (answer.tokens, answer.text, answer.stop) == (plain.tokens, plain.text, plain.stop)
+    assert answer.counters.accepted < answer.counters.drafted
+    again = made.ask(ids(60))
+    assert again.tokens == ticking().ask(ids(60)).tokens
+
+
+def test_at_a_fixed_width_every_step_has_the_same_shape(ticking: Callable[..., Ticking]) -> None:
+    script = Scripted(wrong_at=3)
+    made, bare = ticking(drafter=script), ticking()
+    undrafted = bare.ask(ids(60), width=5)
+    script.answers["1"] = np.frombuffer(undrafted.tokens, np.int32).tolist()
+    drafted = made.ask(ids(60), width=5)
+    assert drafted.tokens == undrafted.tokens
+    assert drafted.counters.steps < undrafted.counters.steps
+    for loop in (made, bare):
+        assert {(len(p.tokens), p.outputs) for (p,) in loop.batches[4:]} == {(5, 5)}
+
+
+def test_drafts_stop_at_the_limit_and_at_the_window(ticking: Callable[..., Ticking]) -> None:
+    for tokens in range(1, 8):
+        limits = Limits(lines="free", tokens=tokens)
+        plain = ticking().ask(ids(60), limits=limits)
+        script = Scripted()
+        made = ticking(drafter=script)
+        script.answers["1"] = [*np.frombuffer(plain.tokens, np.int32).tolist(), 1, 2, 3, 4, 5]
+        answer = made.ask(ids(60), limits=limits)
+        assert (answer.tokens, answer.stop) == (plain.tokens, plain.stop)
+        assert answer.counters.drafted <= max(0, tokens - 1)
+    plain = ticking(cells=256).ask(ids(240), limits=ENDLESS)
+    script = Scripted()
+    made = ticking(cells=256, drafter=script)
+    script.answers["1"] = [*np.frombuffer(plain.tokens, np.int32).tolist(), 1, 2, 3, 4, 5]
+    answer = made.ask(ids(240), limits=ENDLESS)
+    assert (answer.tokens, answer.stop) == (plain.tokens, plain.stop)
+
+
+def test_a_stop_inside_an_accepted_draft_cuts_there(ticking: Callable[..., Ticking]) -> None:
+    whole = ticking().ask(ids(60), limits=FREE)
+    for at in range(len(whole.text) - 1):
+        stop = whole.text[at : at + 2]
+        limits = Limits(lines="free", tokens=10, stop=(stop,))
+        plain = ticking().ask(ids(60), limits=limits)
+        script = Scripted()
+        made = ticking(drafter=script)
+        script.answers["1"] = np.frombuffer(whole.tokens, np.int32).tolist()
+        answer = made.ask(ids(60), limits=limits)
+        assert (answer.text, answer.stop, answer.stop_word) == (plain.text, "word", stop)
+        assert answer.tokens == plain.tokens
+        assert answer.counters.accepted < len(answer.tokens) // 4
+        assert made.text.get("1", "") == answer.text
+
+
+def test_a_failed_decode_ends_only_the_run_that_fails(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    good = made.submit(ids(40))
+    bad = made.submit(np.append(ids(39, 2), np.array([10**6], np.int32)))
+    answers = made.finish(good, bad)
+    assert answers[0].stop in ("limit", "eos")
+    assert answers[1].stop == "engine"
+    assert answers[1].note
