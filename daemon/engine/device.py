@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 from llama_cpp import llama_cpp as lib
@@ -19,6 +20,11 @@ def trim_memory() -> None:
     trim = getattr(libc(), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
+
+
+def build() -> str:
+    """Which llama.cpp this is, and what its kernels were made for."""
+    return f"{version('llama-cpp-python')} {lib.llama_print_system_info().decode('utf-8', 'replace')}"
 
 
 def gpu_devices() -> list[str]:

@@ -17,6 +17,7 @@ from daemon.engine.binding import Context, Part
 from daemon.engine.costs import RowCosts
 from daemon.engine.frames import Done, Message, Report
 from daemon.engine.lanes import URGENT, Lanes, Ticket, in_turn
+from daemon.engine.paging import Paging
 from daemon.engine.run import Run
 from daemon.engine.step import Drafter, Got
 from daemon.engine.tree import Tree, common
@@ -57,16 +58,31 @@ class Loop:
         self._idle_slices: deque[int] = deque(maxlen=1000)
         self._busy_s = 0.0
 
+    @property
+    def paging(self) -> Paging | None:
+        """What keeps evaluated text beyond the context."""
+        return self._desk.paging
+
+    @paging.setter
+    def paging(self, paging: Paging) -> None:
+        self._desk.paging = paging
+
     def run(self) -> None:
         """Until the lanes are closed."""
-        while self.lanes.wait():
+        while self.lanes.wait(self.paging.pause if self.paging else None):
+            if self.paging and self.lanes.load == (0, 0):
+                self.paging.ahead()
+                continue
             began = time.perf_counter()
             self.tick()
             self._busy_s += time.perf_counter() - began
+            if self.paging:
+                self.paging.stir()
         self._resume(self._desk.works)
 
     def tick(self) -> None:
         """One decode at most."""
+        self._resume([work for work in self._desk.works if work.run.ticket.due])
         self._admit()
         works = self._desk.works
         self._resume([work for work in works if work.run.ticket.due or not len(work.want.rows)])
@@ -103,6 +119,7 @@ class Loop:
             aborted=self._totals["aborted"],
             after_slice=self._totals["after_slice"],
             drafts=dict(self._drafts),
+            pages=self.paging.report() if self.paging else None,
         )
 
     def _admit(self) -> None:
