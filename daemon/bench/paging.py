@@ -154,7 +154,7 @@ class Session:
         async with rig.running(
             self.plan.model, folder=self.home, engine=engine, prefix_tokens=tokens, jump_ms=600_000
         ) as here:
-            await ours.ask_whole(here.endpoint, ours.ask_body("# " + "warm up " * 300, "", tokens=4))
+            await ours.ask(here.endpoint, ours.ask_body("# " + "warm up " * 300, "", tokens=4))
             watch = Watch(self.folder, host_mb * _MB, disk_mb * _MB)
             self.watches.append(watch)
             task = asyncio.create_task(self._watched(here, watch))

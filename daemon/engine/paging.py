@@ -102,6 +102,7 @@ class Paging:
             return False
         self._tree.extend(resident, tokens[start : restored.end])
         resident.widths[start : restored.end] = _begun(restored.widths)
+        resident.behind = None  # logits of the text that it was forked from or cut to
         return True
 
     def close(self) -> None:

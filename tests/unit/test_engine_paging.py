@@ -14,6 +14,7 @@ from support.waiting import until
 
 from daemon.engine.binding import Ids, Model
 from daemon.engine.paging import Paging
+from daemon.nouns import Limits
 
 FILES = 8
 
@@ -107,6 +108,20 @@ def test_pages_join_what_is_resident(made: Ticking, tmp_path: Path) -> None:
     check(made.loop.tree, made.context)
     assert answer.counters.evaluated <= 1
     assert answer.tokens == made.ask(whole, cache=False).tokens
+
+
+def test_a_fork_that_is_paged_in_does_not_speak_for_the_text_it_left(made: Ticking, tmp_path: Path) -> None:
+    """Equal lengths: the logits behind the one must not be taken for those behind the other."""
+    paging = made.page(tmp_path, host=100)
+    one = prompt(1, 400)
+    other = np.concatenate([one[:100], prompt(2, 300)])
+    first = made.ask(one, limits=Limits(lines="free", tokens=1))
+    quiet(paging)
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.drop(resident)
+    made.ask(other, limits=Limits(lines="free", tokens=1))
+    again = made.ask(one, limits=Limits(lines="free", tokens=1))
+    assert (again.tokens, again.counters.evaluated) == (first.tokens, 1)
 
 
 def test_what_is_displaced_comes_back(model: Model, tmp_path: Path) -> None:
