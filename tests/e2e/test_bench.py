@@ -98,6 +98,15 @@ def test_cancel_and_overhead(tiny_model: Path) -> None:
     assert figures["processes"] >= 2
 
 
+def test_paging(tiny_model: Path) -> None:
+    figures = measured("paging", "--model", str(tiny_model), "--limit", "5", "--tokens", "400")["figures"]
+    assert figures["files_reused_after_restart"] == 5
+    assert figures["pagein_ratio"] > 1
+    assert figures["ceiling_breaches"] == 0 < figures["looks"]
+    assert figures["damaged"] >= 1
+    assert (figures["wrong_after_damage"], figures["wrong_after_paging"]) == (0, 0)
+
+
 def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.jsonl"
     row = {"task_id": "t/0", "prompt": "def f():\n", "suffix": "", "canonical_solution": "    return 1\n"}
