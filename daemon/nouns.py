@@ -104,6 +104,8 @@ class CompletionRequest(Noun, frozen=True):
     """The client can replace text after the cursor; without it an answer is only ever inserted."""
     warm: bool = False
     """Evaluate the prompt, generate nothing."""
+    alternative: bool = False
+    """A further answer to the client's newest question: it ends no other request, and is less urgent."""
     anchor_lines: int | None = None
     """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: as planned."""
     heal: bool = True

@@ -18,7 +18,7 @@ from daemon.context.planner import Planned, Planner
 from daemon.documents.mirror import Mirror
 from daemon.documents.opening import opening
 from daemon.documents.recovery import Recoverer
-from daemon.engine.frames import Submit
+from daemon.engine.frames import Lane, Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
@@ -54,7 +54,7 @@ class Pipeline:
         self.mirror.left_out = lambda path: self._projects.of(path).off
         self._recoverer = Recoverer(self.mirror, self.readers)
         self._planning: tuple[str, Planner] | None = None
-        self._jobs: dict[str, str] = {}
+        self._jobs: dict[str, set[str]] = {}
         self._numbers = itertools.count(1)
         self._idle = Idle(engine)
         self.note = ""
@@ -104,7 +104,7 @@ class Pipeline:
         self, planned: Planned, job: Submit, emitter: Emitter, on_text: OnText | None
     ) -> Generation:
         """What the engine makes of the job; its text goes on as it comes."""
-        if self._jobs.get(planned.request.client) != job.id:  # something newer was asked during the planning
+        if job.id not in self._jobs.get(planned.request.client, ()):  # something newer was asked meanwhile
             return Generation(text="", stop="superseded")
         generation = Generation(text="", stop="engine", note="the engine gave no answer")
         try:
@@ -151,7 +151,7 @@ class Pipeline:
             limits=request.limits,
             sampling=request.sampling,
             warm=request.warm,
-            lane="warm" if request.warm else "keystroke",
+            lane=_lane(request),
             client=request.client,
             cache=request.cache,
             margins=request.margins,
@@ -161,15 +161,18 @@ class Pipeline:
     def _turn(self, request: CompletionRequest) -> Iterator[str]:
         """The id of a request's job. The newest request of a client wins, from before it is planned."""
         client, job_id = request.client, f"{request.id}.{next(self._numbers)}"
-        if (older := self._jobs.get(client)) is not None:
-            self._engine.supersede(older)
-        self._jobs[client] = job_id
+        if not request.alternative:
+            for older in self._jobs.pop(client, ()):
+                self._engine.supersede(older)
+        self._jobs.setdefault(client, set()).add(job_id)
         try:
             yield job_id
         finally:
             self.working()
-            if self._jobs.get(client) == job_id:
-                del self._jobs[client]
+            jobs = self._jobs.get(client, set())
+            jobs.discard(job_id)
+            if not jobs:
+                self._jobs.pop(client, None)
 
     async def prepare(self) -> None:
         """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
@@ -221,6 +224,12 @@ class Pipeline:
     def resting(self) -> bool:
         """Whether no idle work waits or runs."""
         return self._idle.resting
+
+
+def _lane(request: CompletionRequest) -> Lane:
+    if request.warm:
+        return "warm"
+    return "alternative" if request.alternative else "keystroke"
 
 
 def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:

@@ -73,7 +73,7 @@ class Engine(Section, frozen=True):
     """Most rows of one decode call; compute buffers grow with it."""
     concurrency: int = 8
     """Requests that are answered at once; of each other lane a quarter as many besides."""
-    page_mb: int = 512
+    page_mb: int = 256
     """Host memory for evaluated text of files that the context has no room for; 0: none."""
     disk_mb: int = 2048
     """The same on disk, where it survives a restart; 0: none, and what was kept is removed."""

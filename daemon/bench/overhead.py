@@ -14,6 +14,7 @@ from daemon.bench.outcome import Figures, Outcome, table
 from daemon.errors import EngineFailed
 
 TOKENS = 12
+CLIENTS = 8
 MB = 1e6
 SETTLE_S = 2.0
 """How long the engine must have done nothing before silence is measured: it evaluates ahead after answers."""
@@ -130,11 +131,31 @@ async def doors(here: rig.Rig, limit: int, seed: int, progress: Progress) -> Fig
     }
 
 
+async def together(here: rig.Rig, limit: int, seed: int) -> Figures:
+    """The engine's own share while `CLIENTS` type in documents of their own, `limit` requests in all."""
+    name, text = exactness.python_source(None)
+
+    async def types(number: int) -> None:
+        edits = exactness.typed_again(name, text, seed + number, max(1, limit // CLIENTS))
+        for key in traces.replay(edits):
+            body = ours.ask_body(
+                key.prefix, key.suffix, tokens=TOKENS, stream=False, client=f"bench {number}"
+            )
+            await ours.ask_whole(here.endpoint, body)
+
+    before = await here.report()
+    await asyncio.gather(*(types(number) for number in range(CLIENTS)))
+    after = await here.report()
+    busy, compute = (float(after[key]) - float(before[key]) for key in ("busy_ms", "compute_ms"))
+    return {"engine_share_8": stats.ratio(busy - compute, busy)}
+
+
 async def run(limit: int, seed: int, seconds: float, model: str | None, progress: Progress) -> Outcome:
     """`limit` requests, then `seconds` of silence."""
     async with rig.running(model, idle=True) as here:
         outcome = here.outcome("overhead", seed)
         outcome.figures.update(await doors(here, limit, seed, progress))
+        outcome.figures.update(await together(here, limit, seed))
         outcome.figures["work_ahead_s"] = await settled(here)
         outcome.figures["idle_cpu_percent"] = await idle_percent(here.pid, seconds)
         outcome.figures.update(memory(here))

@@ -1,4 +1,4 @@
-"""`foretype bench typing | exactness | cancel | quality | overhead | index | outline | context | paging`."""
+"""`foretype bench`: the table of all measurements, and the flags of most."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import pagingbench
+from daemon.cli import batchbench, pagingbench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -38,7 +38,8 @@ _SESSION = Path(__file__).resolve().parent.parent.parent / "tests/data/wire/llam
 def register(subparsers: Any) -> None:
     """Add the command `bench` with its measurements."""
     words = (
-        "measure on this machine: speed while typing, exactness, quality, overheads, index, context, paging"
+        "measure on this machine: speed while typing, exactness, quality, overheads, index, context, "
+        "batches, paging"
     )
     top = subparsers.add_parser("bench", help=words, description=words)
     kinds = top.add_subparsers(title="measurements", dest="measurement", metavar="WHAT", required=True)
@@ -55,6 +56,7 @@ def register(subparsers: Any) -> None:
     )
     parser.set_defaults(run=_run_overhead)
     _index(kinds)
+    batchbench.register(kinds)
     pagingbench.register(kinds)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -94,8 +93,6 @@ class Traffic:
     """Set while nobody is inside."""
     draining: bool = False
     works: set[asyncio.Task[Completion]] = field(default_factory=set)
-    _turns: dict[str, int] = field(default_factory=dict)
-    _next: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def __post_init__(self) -> None:
         self.empty.set()
@@ -110,21 +107,6 @@ class Traffic:
         self.inside -= 1
         if not self.inside:
             self.empty.set()
-
-    def take_turn(self, client: str) -> int:
-        """`client` asks something new; its earlier turns are over."""
-        turn = next(self._next)
-        self._turns[client] = turn
-        return turn
-
-    def has_turn(self, client: str, turn: int) -> bool:
-        """Whether nothing newer was asked by `client`."""
-        return self._turns.get(client) == turn
-
-    def end_turn(self, client: str, turn: int) -> None:
-        """Forget the turn, if it is still the newest."""
-        if self.has_turn(client, turn):
-            del self._turns[client]
 
 
 HOUSE: web.AppKey[House] = web.AppKey("house", House)

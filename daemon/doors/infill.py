@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any
 
@@ -11,7 +12,7 @@ from aiohttp import web
 from daemon.documents import positions
 from daemon.doors import llama
 from daemon.doors.answers import MAX_MS, MAX_TOKENS, answer, client_key, new_id, streamed
-from daemon.doors.house import HOUSE, TRAFFIC, House
+from daemon.doors.house import HOUSE, House
 from daemon.doors.native import MAX_STOPS
 from daemon.doors.wire import read_json, reply, within
 from daemon.errors import BadRequest
@@ -20,8 +21,8 @@ from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Lines, Sa
 DOOR = "infill"
 ALTERNATIVE_TEMPERATURE = 0.4
 MAX_ALTERNATIVES = 8
-LEAST_MS = 20.0
-"""With less time left than this no further alternative is begun."""
+LEAST_S = 0.05
+"""Added to the time that further texts may take."""
 Number = int | float
 
 
@@ -66,60 +67,60 @@ def routes() -> list[tuple[str, str, Any]]:
 
 async def infill(request: web.Request) -> web.StreamResponse:
     """One object, or an array of at most `n_cmpl`."""
-    house, traffic = request.app[HOUSE], request.app[TRAFFIC]
+    house = request.app[HOUSE]
     body = await read_json(request, Ask)
     ask = _request(body, house, client_key(request, DOOR, body.client))
-    turn = traffic.take_turn(ask.client)
-    try:
-        if body.stream:
-            return await streamed(
-                request,
-                ask,
-                piece=llama.piece,
-                last=lambda done: _shown(done, body, ask, house, streaming=True),
-            )
-        begun = time.monotonic()
-        first = await answer(request, ask)
-        if (body.n_cmpl or 1) <= 1:
-            return reply(_shown(first, body, ask, house))
-        wanted = min(int(body.n_cmpl or 1), MAX_ALTERNATIVES)
-        others = await _alternatives(request, ask, turn=turn, begun=begun, wanted=wanted - 1, first=first)
-    finally:
-        traffic.end_turn(ask.client, turn)
-    return reply([_shown(done, body, ask, house, index=index) for index, done in enumerate([first, *others])])
+    if body.stream:
+        return await streamed(
+            request,
+            ask,
+            piece=llama.piece,
+            last=lambda done: _shown(done, body, ask, house, streaming=True),
+        )
+    wanted = min(int(body.n_cmpl or 1), MAX_ALTERNATIVES)
+    if wanted <= 1:
+        return reply(_shown(await answer(request, ask), body, ask, house))
+    found = await _several(request, ask, wanted)
+    return reply([_shown(done, body, ask, house, index=index) for index, done in enumerate(found)])
 
 
-async def _alternatives(
-    request: web.Request, ask: CompletionRequest, *, turn: int, begun: float, wanted: int, first: Completion
-) -> list[Completion]:
-    """Further texts, all different. They wait behind nobody: the first answer is what the person waits for.
+async def _several(request: web.Request, ask: CompletionRequest, wanted: int) -> list[Completion]:
+    """The answer and further texts, all different; all are worked on at once, from one evaluated prompt.
 
-    They may take as long again as the first one did, within the request's limit, and none is begun when the
-    client has asked something newer.
+    The first is what the person waits for: the others are less urgent, and may take as long again as it did,
+    within the request's limit.
     """
-    taken = time.monotonic() - begun
-    ends = begun + min((ask.limits.milliseconds or MAX_MS) / 1000, 2 * taken + 0.05)
-    found: list[Completion] = []
-    if ask.warm or first.stop in llama.UNFINISHED:
+    begun = time.monotonic()
+    asks = [ask, *(_alternative(ask, seed) for seed in range(1, 1 if ask.warm else wanted))]
+    tasks = [asyncio.create_task(answer(request, one)) for one in asks]
+    try:
+        first, *others = tasks
+        done = await first
+        if done.stop in llama.UNFINISHED or not others:
+            return [done]
+        taken = time.monotonic() - begun
+        left = min((ask.limits.milliseconds or MAX_MS) / 1000 - taken, taken + LEAST_S)
+        ready, _ = await asyncio.wait(others, timeout=max(left, 0.0))
+        texts = {done.text}
+        found = [done]
+        for other in (task.result() for task in others if task in ready and task.exception() is None):
+            if other.stop not in (*llama.UNFINISHED, "time") and other.text and other.text not in texts:
+                texts.add(other.text)
+                found.append(other)
         return found
-    for seed in range(1, wanted + 1):
-        left = (ends - time.monotonic()) * 1000
-        if left < LEAST_MS or not request.app[TRAFFIC].has_turn(ask.client, turn):
-            break
-        done = await answer(request, _alternative(ask, seed, left))
-        if done.stop in (*llama.UNFINISHED, "time"):
-            break
-        if done.text and done.text not in {other.text for other in (first, *found)}:
-            found.append(done)
-    return found
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _alternative(ask: CompletionRequest, seed: int, left: float) -> CompletionRequest:
+def _alternative(ask: CompletionRequest, seed: int) -> CompletionRequest:
     replace = msgspec.structs.replace
     return replace(
         ask,
         id=new_id(),
-        limits=replace(ask.limits, milliseconds=int(left), deadline=int(left)),
+        alternative=True,
+        limits=replace(ask.limits, deadline=ask.limits.milliseconds or MAX_MS),
         sampling=replace(ask.sampling, temperature=ALTERNATIVE_TEMPERATURE, seed=seed),
     )
 

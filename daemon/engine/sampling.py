@@ -53,10 +53,16 @@ class Sampler:
         self.owed = self.owed[paid:]
         return piece[paid:]
 
+    def _best(self, values: Floats) -> Ids:
+        """Places of the values that may be drawn, best first: to sort all of 152k takes 10 ms."""
+        k = self._sampling.top_k
+        if not 0 < k < len(values):
+            return np.argsort(values)[::-1].astype(np.int32)
+        some = np.argpartition(values, -k)[-k:]
+        return some[np.argsort(values[some])[::-1]].astype(np.int32)
+
     def _draw(self, values: Floats) -> int:
-        order: Ids = np.argsort(values)[::-1].astype(np.int32)
-        if self._sampling.top_k > 0:
-            order = order[: self._sampling.top_k]
+        order = self._best(values)
         scaled = values[order].astype(np.float64) / self._sampling.temperature
         weights = np.exp(scaled - scaled.max())
         weights /= weights.sum()

@@ -93,7 +93,9 @@ def test_cancel_and_overhead(tiny_model: Path) -> None:
     assert figures["idle_slices_p95"] <= 1
     assert figures["evaluated_in_silence"] == 0
     figures = measured("overhead", "--model", str(tiny_model), "--limit", "10", "--idle", "1")["figures"]
-    assert {"door_ms_p50", "idle_cpu_percent", "rss_beyond_mb", "engine_share_1"} <= set(figures)
+    assert {"door_ms_p50", "idle_cpu_percent", "rss_beyond_mb"} <= set(figures)
+    assert 0 < figures["engine_share_8"] < 1
+    assert 0 < figures["engine_share_1"] < 1
     assert figures["door_ms_p50"] > 0
     assert figures["processes"] >= 2
 
@@ -105,6 +107,17 @@ def test_paging(tiny_model: Path) -> None:
     assert figures["ceiling_breaches"] == 0 < figures["looks"]
     assert figures["damaged"] >= 1
     assert (figures["wrong_after_damage"], figures["wrong_after_paging"]) == (0, 0)
+
+
+def test_batch(tiny_model: Path) -> None:
+    words = ("batch", "--model", str(tiny_model), "--limit", "3", "--minutes", "0.05", "--knobs")
+    figures = measured(*words)["figures"]
+    assert figures["rate_ratio_8"] > 0.5
+    assert figures["tokens_together"] > 0
+    assert figures["keystroke_p99_ratio"] > 0
+    assert figures["mixed_requests"] > 5
+    assert figures["mixed_for_ever"] == 0
+    assert figures["rate_concurrency_1"] > 0
 
 
 def test_quality_for_people(tiny_model: Path, tmp_path: Path) -> None:
