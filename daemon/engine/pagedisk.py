@@ -49,6 +49,7 @@ class Disk:
         self._again = 0.0
         self._files: dict[str, tuple[int, float]] = {}
         """Name → (bytes of its blocks, last use) of every page in the folder, whoever computed it."""
+        self._touched: set[str] = set()
         self._guard = threading.Lock()
         self._pending: set[bytes] = set()
         self._queue: queue.SimpleQueue[tuple[Page, mmap.mmap]] = queue.SimpleQueue()
@@ -112,14 +113,21 @@ class Disk:
         return data
 
     def touch(self, page: Page) -> None:
-        """Note its last use; in its file too, so that the next process knows it."""
+        """Note its last use."""
         name = self._name(page)
         with self._guard:
-            if name not in self._files:
-                return
-            self._files[name] = (self._files[name][0], page.used)
-        with contextlib.suppress(OSError):
-            os.utime(self._folder / name, (page.used, page.used))
+            if name in self._files:
+                self._files[name] = (self._files[name][0], page.used)
+                self._touched.add(name)
+
+    def remember(self) -> None:
+        """Note in the files when they were last used, so that the next process knows it."""
+        with self._guard:
+            times = {name: self._files[name][1] for name in self._touched if name in self._files}
+            self._touched.clear()
+        for name, used in times.items():
+            with contextlib.suppress(OSError):
+                os.utime(self._folder / name, (used, used))
 
     def drop(self, page: Page) -> None:
         """Remove its file; one that waits is not written."""
@@ -233,7 +241,6 @@ class Disk:
             pagefile.write(self._folder / name, self._identity, page, data)
             with self._guard:
                 self._files[name] = (size, page.used)
-            self.touch(page)
 
     def _off(self, why: str) -> None:
         if why != self.why:

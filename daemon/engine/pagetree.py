@@ -135,6 +135,7 @@ class PageTree:
         for page in [page for page in self._pages.values() if not self._there(page)]:
             self.forget(page)
         if self._disk is not None and self.writes():
+            self._disk.remember()
             for page in self._pages.values():
                 self._disk.put(page)
         self.room(0, (time.time(), 0))

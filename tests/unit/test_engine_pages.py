@@ -381,3 +381,20 @@ def test_random_sequences_come_back_as_they_were(context: Context, tmp_path: Pat
             pages = made(context, 9 * PAGE, 14 * PAGE, tmp_path)
     assert pages.report().damaged == 0
     pages.close()
+
+
+def test_the_next_process_knows_what_was_used_last(context: Context, tmp_path: Path) -> None:
+    texts = [text(300 + n, CHUNK) for n in range(3)]
+    pages = made(context, 0, 100 * PAGE, tmp_path)
+    for tokens in texts:
+        evaluate(context, tokens, 0, 0)
+        page_out(pages, 0, tokens)
+        written(pages)
+        context.cut(0, 0)
+    assert page_in(pages, 0, texts[0]) == CHUNK
+    context.cut(0, 0)
+    pages.trim()
+    pages.close()
+    smaller = made(context, 0, PAGE, tmp_path)
+    assert [smaller.known(tokens) for tokens in texts] == [CHUNK, 0, 0]
+    smaller.close()
