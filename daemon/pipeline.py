@@ -33,6 +33,8 @@ from indexer.tokens import TiktokenTokenizer, Tokenizer, count
 from indexer.vocabulary import load
 
 _ABOVE = 12
+_LONG = 512
+"""Tokens. Whoever asks for more does not wait at the keyboard."""
 
 OnText = Callable[[str], Awaitable[None]]
 Record = Callable[[Planned, Submit, Generation, Completion], None]
@@ -229,6 +231,8 @@ class Pipeline:
 def _lane(request: CompletionRequest) -> Lane:
     if request.warm:
         return "warm"
+    if request.limits.tokens > _LONG:
+        return "long"
     return "alternative" if request.alternative else "keystroke"
 
 

@@ -154,6 +154,8 @@ def _queue(report: Report | None) -> _Body:
         return {}
     return {
         "idle": report.idle,
+        "running": report.running,
+        "waiting": report.waiting,
         "sequences": report.sequences,
         "cells_used": report.cells_used,
         "cells": report.cells,

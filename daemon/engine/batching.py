@@ -90,10 +90,21 @@ class Batching:
         for i in speaking:
             self._add(tick, asks, i, each)
         left = max(budget - tick.rows, int(budget * _PROMPT), 1)
-        for i in first:
-            if left > 0 and not asks[i].speaks:
+        prompts = [i for i in first if not asks[i].speaks]
+        short = self._short(asks, prompts[1:], left // 2)
+        for i in (*short, *(i for i in prompts if i not in short)):
+            if left > 0:
                 left -= self._add(tick, asks, i, left)
         return tick
+
+    def _short(self, asks: Sequence[Ask], prompts: Sequence[int], left: int) -> list[int]:
+        """Those that half of a tick can finish: they need not wait for the end of the oldest one."""
+        found = []
+        for i in sorted(prompts, key=lambda i: asks[i].rows):
+            if asks[i].rows <= left:
+                left -= asks[i].rows
+                found.append(i)
+        return found
 
     def _others(self, asks: Sequence[Ask], later: Iterable[int], tick: _Tick) -> None:
         for i in later:

@@ -170,6 +170,9 @@ class Report(Frame, frozen=True, tag="report"):
     rss_bytes: int = 0
     compute_ms: float = 0.0
     busy_ms: float = 0.0
+    running: int = 0
+    waiting: int = 0
+    """Requests, now."""
     drafts: dict[str, tuple[int, int]] = {}
     """Source → (drafted, accepted)."""
 

@@ -103,8 +103,11 @@ class Loop:
 
     def report(self, rss: int) -> Report:
         """Counters since start. May be called from any thread: it only reads."""
+        running, waiting = self.lanes.load
         return Report(
-            idle=self.lanes.load == (0, 0),
+            idle=not running and not waiting,
+            running=running,
+            waiting=waiting,
             sequences=len(self.tree.residents),
             cells_used=self.tree.cells_used,
             cells=self._context.cells,

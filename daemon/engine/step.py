@@ -52,8 +52,8 @@ class Drafter(Protocol):
         ...
 
     def propose(self, run_id: str, prompt: Ids, generated: Sequence[int], room: int) -> Draft:
-        """At most `room` tokens that may follow `prompt` and `generated` (whose last token is about to be
-        evaluated, together with the draft). An empty draft costs nothing."""
+        """At most `room` ids of the model's vocabulary that may follow `prompt` and `generated`, whose last
+        token is about to be evaluated together with the draft. An empty draft costs nothing."""
         ...
 
     def learn(self, draft: Draft, accepted: int) -> None:

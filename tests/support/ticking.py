@@ -137,7 +137,7 @@ class Scripted:
         begin = len(generated)
         tokens = np.array(self.answers.get(run_id, ())[begin : begin + min(room, self.most)], np.int32)
         if 0 <= self.wrong_at - begin < len(tokens):
-            tokens[self.wrong_at - begin] ^= 1
+            tokens[self.wrong_at - begin] = (tokens[self.wrong_at - begin] + 1) % 250
         return Draft(tokens, "script")
 
     def learn(self, draft: Draft, accepted: int) -> None:

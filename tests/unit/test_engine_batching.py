@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.engine.batching import SHARE, Ask, Batching
@@ -45,8 +45,20 @@ def test_one_run_alone_gets_its_slice() -> None:
 
 def test_answers_in_progress_go_before_prompts_of_their_lane() -> None:
     made = Batching(COSTS, 256, 32)
-    assert rows_of(made, [prompt(KEY, 200), speaking(KEY), prompt(KEY, 9), speaking(KEY)]) == [62, 1, 0, 1]
+    assert rows_of(made, [prompt(KEY, 200), speaking(KEY), prompt(KEY, 99), speaking(KEY)]) == [62, 1, 0, 1]
     assert rows_of(made, [prompt(KEY, 20), speaking(KEY), prompt(KEY, 90)]) == [20, 1, 43]
+
+
+def test_a_short_prompt_does_not_wait_for_a_long_one() -> None:
+    made = Batching(COSTS, 256, 32)
+    assert rows_of(made, [prompt(KEY, 900), prompt(KEY, 900), prompt(KEY, 3), prompt(KEY, 40)]) == [
+        61,
+        0,
+        3,
+        0,
+    ]
+    crowd = [prompt(KEY, 900), *(prompt(KEY, 4) for _ in range(20))]
+    assert rows_of(made, crowd)[:9] == [32, *[4] * 8]
 
 
 def test_drafts_are_shortened_before_anybody_waits() -> None:
@@ -82,6 +94,7 @@ def test_a_run_that_must_be_alone_is_alone_and_starves_nobody() -> None:
     assert all(sum(one[place] for one in granted) > 0 for place in range(4))
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.builds(
