@@ -138,7 +138,7 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True):
     """Brought back from host memory."""
     disk_tokens: int = 0
     out_ms: float = 0.0
-    """Per token, running means; 0 while unmeasured."""
+    """Per token, medians of the last few; 0 while unmeasured."""
     host_ms: float = 0.0
     disk_ms: float = 0.0
     recompute_ms: float = 0.0

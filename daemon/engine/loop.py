@@ -216,6 +216,8 @@ class Loop:
         outputs = sum(part.outputs for part in parts)
         logits = self._context.logits(outputs) if outputs else None
         width = sum(len(part.tokens) for part in parts)
+        if self.paging:
+            self.paging.evaluated(width, self._context.last_s * 1000.0)
         first, granted = 0, []
         for (work, rows), part in zip(batch, parts, strict=True):
             resident = work.resident

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 import time
+from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +24,11 @@ from daemon.engine.pagetree import Match, PageTree
 
 LEAST = 32
 """A shorter rest is not worth a page."""
-_WEIGHT = 0.2
-"""Of a new measurement in the running mean."""
-_PROBE = 32
+_RECENT = 9
+"""Measurements whose median counts: a busy moment decides nothing."""
+_ENOUGH = 16
+"""Rows of a decode that stand for evaluating a prompt."""
+_PROBE = 16
 """So many refusals of a slow level, then one try: it may have become quick."""
 
 
@@ -38,10 +41,7 @@ class Restored(NamedTuple):
 
 class Pages:
     """The levels of one context. Methods are called by the engine thread only; `put` and `get` move one page,
-    so that they fit between ticks.
-
-    `recompute_ms` per token is what a page must beat; 0 while nobody knows it.
-    """
+    so that they fit between ticks."""
 
     def __init__(
         self,
@@ -57,12 +57,12 @@ class Pages:
         self._scratch = scratch
         self._disk = Disk(folder, disk_bytes, identity) if folder is not None else None
         self._tree = PageTree(identity, host_bytes, self._disk)
-        self._costs: dict[str, float] = {}
-        """Milliseconds per token: `out`, and in from `host` and `disk`."""
+        names = ("out", "host", "disk", "evaluated")
+        self._costs: dict[str, deque[float]] = {name: deque(maxlen=_RECENT) for name in names}
+        """Milliseconds per token: out, in from a level, and what a page must beat."""
         self._tokens = dict.fromkeys(("out", "host", "disk"), 0)
         self._refused = 0
         self._declined = 0
-        self.recompute_ms = 0.0
 
     def known(self, tokens: Ids, start: int = 0) -> int:
         """Length of the beginning of `tokens` that pages can bring back, quicker than it is evaluated, into
@@ -114,6 +114,11 @@ class Pages:
         self._tree.use(page, now)
         return Restored(match.end, page.widths[start - page.start : match.end - page.start])
 
+    def evaluated(self, rows: int, ms: float) -> None:
+        """A decode took so long."""
+        if rows >= _ENOUGH:
+            self._costs["evaluated"].append(ms / rows)
+
     def missing(self, tokens: Ids) -> int:
         """Where the first page begins that holds none of `tokens` yet; len(tokens) where none is missing, or
         only a rest too short for one."""
@@ -141,10 +146,10 @@ class Pages:
             out_tokens=self._tokens["out"],
             host_tokens=self._tokens["host"],
             disk_tokens=self._tokens["disk"],
-            out_ms=self._costs.get("out", 0.0),
-            host_ms=self._costs.get("host", 0.0),
-            disk_ms=self._costs.get("disk", 0.0),
-            recompute_ms=self.recompute_ms,
+            out_ms=self._cost("out"),
+            host_ms=self._cost("host"),
+            disk_ms=self._cost("disk"),
+            recompute_ms=self._cost("evaluated"),
             damaged=self._refused + (disk.damaged if disk else 0),
             declined=self._declined,
         )
@@ -156,9 +161,9 @@ class Pages:
 
     def _pays(self, match: Match, start: int) -> bool:
         """Whether bringing this page back is quicker than to evaluate what `start` tokens lack of it."""
-        cost = self._costs.get("disk" if match.page.data is None else "host", 0.0)
+        cost, beat = self._cost("disk" if match.page.data is None else "host"), self._cost("evaluated")
         gained = match.end - max(start, match.page.start)
-        if not self.recompute_ms or cost * len(match.page.tokens) < self.recompute_ms * gained:
+        if not beat or cost * len(match.page.tokens) < beat * gained:
             return True
         self._declined += 1
         return self._declined % _PROBE == 0
@@ -201,6 +206,10 @@ class Pages:
         return data
 
     def _measure(self, level: str, began: float, tokens: int) -> None:
-        cost = (time.perf_counter() - began) * 1000.0 / tokens
-        self._costs[level] = cost + (1.0 - _WEIGHT) * (self._costs.get(level, cost) - cost)
+        self._costs[level].append((time.perf_counter() - began) * 1000.0 / tokens)
         self._tokens[level] += tokens
+
+    def _cost(self, name: str) -> float:
+        """Median of the last measurements; 0 while there are none."""
+        recent = sorted(self._costs[name])
+        return recent[len(recent) // 2] if recent else 0.0

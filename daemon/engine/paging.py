@@ -87,6 +87,10 @@ class Paging:
             before = at
             at = self._pages.put(resident.sequence, resident.tokens[:n], resident.widths[:n], at)
 
+    def evaluated(self, rows: int, ms: float) -> None:
+        """See Pages.evaluated."""
+        self._pages.evaluated(rows, ms)
+
     def known(self, tokens: Ids, start: int) -> int:
         """See Pages.known."""
         return self._pages.known(tokens, start)

@@ -105,7 +105,8 @@ def _paging(start: Start, opened: Opened, tree: Tree, prefill: tuple[tuple[int, 
         disk_bytes=settings.disk_mb * MB,
         folder=paths.pages_dir(),
     )
-    pages.recompute_ms = min((ms / rows for rows, ms in prefill), default=0.0)
+    for rows, ms in prefill:
+        pages.evaluated(rows, ms)
     return Paging(tree, pages)
 
 

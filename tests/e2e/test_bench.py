@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support import masked
+from support import masked, tiny
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
@@ -100,8 +100,9 @@ def test_cancel_and_overhead(tiny_model: Path) -> None:
     assert figures["processes"] >= 2
 
 
-def test_paging(tiny_model: Path) -> None:
-    figures = measured("paging", "--model", str(tiny_model), "--limit", "5", "--tokens", "400")["figures"]
+def test_paging(tmp_path: Path) -> None:
+    model = tiny.write(tmp_path / "slower.gguf", width=192, layers=6)
+    figures = measured("paging", "--model", str(model), "--limit", "5", "--tokens", "400")["figures"]
     assert figures["files_reused_after_restart"] == 5
     assert figures["pagein_ratio"] > 1
     assert figures["ceiling_breaches"] == 0 < figures["looks"]
