@@ -44,6 +44,11 @@ def vocabulary_dir() -> Path:
     return cache_dir() / "vocabulary"
 
 
+def pages_dir() -> Path:
+    """Holds evaluated text of this user's files, private."""
+    return cache_dir() / "pages"
+
+
 def state_dir() -> Path:
     """Holds logs and the ledger."""
     base = home()

@@ -14,6 +14,7 @@ import msgspec
 
 from daemon import paths
 from daemon.errors import SettingsError
+from daemon.ranges import RANGES
 
 T = TypeVar("T", bound="Section")
 Lines = Literal["auto", "line", "block", "free"]
@@ -86,6 +87,10 @@ class Engine(Section, frozen=True):
     """A small model with the same vocabulary: a catalogue name or a path; empty: none."""
     draft_sure: Percent = 60
     """The draft model guesses on while it gives its best token this probability, in percent."""
+    page_mb: int = 256
+    """Host memory for evaluated text of files that the context has no room for; 0: none."""
+    disk_mb: int = 2048
+    """The same on disk, where it survives a restart; 0: none, and what was kept is removed."""
     load_timeout_s: int = 300
 
 
@@ -201,51 +206,6 @@ class Settings(Section, frozen=True):
     logs: Logs = Logs()
 
 
-_RANGES: dict[str, tuple[float, float]] = {
-    "server.port": (0, 65535),
-    "server.max_body_mb": (1, 64),
-    "server.max_concurrent": (1, 4096),
-    "server.high_mark": (1, 100),
-    "server.low_mark": (0, 99),
-    "server.read_s": (0.1, 3600.0),
-    "engine.context": (512, 1_048_576),
-    "engine.threads": (0, 512),
-    "engine.slice": (0, 2048),
-    "engine.tick_ms": (0, 10_000),
-    "engine.max_delay_ms": (0, 1000),
-    "engine.max_batch": (16, 2048),
-    "engine.concurrency": (1, 32),
-    "context.anchor_lines": (0, 100),
-    "context.suffix_tokens": (0, 65536),
-    "context.prefix_tokens": (16, 65536),
-    "context.middle_tokens": (16, 65536),
-    "context.extra_tokens": (0, 1_048_576),
-    "context.window_simple": (256, 1_048_576),
-    "context.window_medium": (256, 1_048_576),
-    "context.window_complex": (256, 1_048_576),
-    "context.output_simple": (1, 4096),
-    "context.output_medium": (1, 4096),
-    "context.output_complex": (1, 4096),
-    "context.stable_tokens": (0, 1_048_576),
-    "context.stable_ms": (0, 600_000),
-    "context.best": (1, 100),
-    "complete.max_tokens": (1, 4096),
-    "complete.time_ms": (1, 600_000),
-    "complete.coalesce_ms": (0, 10_000),
-    "index.workers": (0, 64),
-    "index.max_file_kb": (1, 65_536),
-    "index.max_line": (100, 1 << 30),
-    "index.max_files": (1, 10_000_000),
-    "index.budget_ms": (10, 600_000),
-    "index.ngram_mb": (0, 4096),
-    "index.busy_share": (0.01, 64.0),
-    "ledger.rows": (1, 1_000_000),
-    "ledger.keep_text_minutes": (-1, 527_040),
-    "index.poll_s": (0.1, 86_400.0),
-}
-"""Key → (lowest, highest) value."""
-
-
 def user_file() -> Path:
     """The user's settings file."""
     return paths.config_dir() / "config.toml"
@@ -290,7 +250,7 @@ def convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
 
 
 def _check(settings: Settings, where: str) -> None:
-    for key, (low, high) in _RANGES.items():
+    for key, (low, high) in RANGES.items():
         value = value_of(settings, key)
         if not low <= value <= high:
             raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")

@@ -139,45 +139,47 @@ async def running(
     server: Section | None = None,
     engine: Section | None = None,
     complete: Section | None = None,
+    folder: Path | None = None,
     **context: int,
 ) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
     to index, see Rig.indexed; `server`, `engine`, `complete` and `context` are settings of these sections.
+    Its home is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
-    with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as made:
+        place = folder or Path(made)
         endpoint = wire.Endpoint("127.0.0.1", free_port())
-        file = Path(folder) / "home/config/config.toml"
-        file.parent.mkdir(parents=True)
-        sections = {
-            "context": {"idle": idle, **context},
-            "server": server or {},
-            "engine": engine or {},
-            "complete": complete or {},
-        }
+        file = place / "home/config/config.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mine: Section = {"idle": idle, **context}
+        sections = {"context": mine, "server": server, "engine": engine, "complete": complete}
         file.write_text(_written(sections, root), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
-        with (Path(folder) / "said.log").open("w+b") as log:
+        with (place / "said.log").open("w+b") as log:
             child = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-                env=environment(Path(folder) / "home"), cwd=folder,
+                env=environment(place / "home"), cwd=place,
             )  # fmt: skip
             try:
                 first = await _ready(child, endpoint, log)
-                yield Rig(endpoint, child.pid, first, Path(folder) / "home")
+                yield Rig(endpoint, child.pid, first, place / "home")
             finally:
                 await ended(child)
 
 
-def _written(sections: Mapping[str, Section], root: Path | None) -> str:
+def _written(sections: Mapping[str, Section | None], root: Path | None) -> str:
     """The settings file of the private daemon."""
     index: Section = {} if root is None else {"on": True, "battery": "run", "roots": [str(root)]}
     lines = []
     for name, values in {**sections, "index": index}.items():
-        lines += [f"[{name}]", *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in values.items())]
+        lines += [
+            f"[{name}]",
+            *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in (values or {}).items()),
+        ]
     return "\n".join(lines) + "\n"
 
 

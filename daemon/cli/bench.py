@@ -24,7 +24,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import batchbench, draftbench, loadbench
+from daemon.cli import batchbench, draftbench, loadbench, pagingbench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -63,6 +63,7 @@ def register(subparsers: Any) -> None:
     batchbench.register(kinds)
     draftbench.register(kinds)
     loadbench.register(kinds)
+    pagingbench.register(kinds)
 
 
 def _traced(parser: argparse.ArgumentParser) -> None:

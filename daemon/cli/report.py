@@ -50,6 +50,7 @@ def status(body: _Body) -> Iterator[str]:
         ("queue", _pairs(body.get("queue", {}))),
         ("flow", _pairs(body.get("flow", {}))),
         ("runs", _pairs(body.get("runs", {}))),
+        ("pages", _pages(body.get("pages") or {})),
         ("index", _index(body.get("index", {}))),
         ("ledger", _ledger(body.get("ledger", {}))),
         ("children", _children(body.get("children", []))),
@@ -117,6 +118,20 @@ def _drafts(sources: list[_Body]) -> str:
         if drafted or source.get("why", "").startswith("off"):
             found.append(f"{source.get('name')} {counts}{source.get('why')}")
     return "; ".join(found)
+
+
+def _pages(pages: _Body) -> str:
+    """Per level, what it holds and may hold, or why it is off; then what came back, and what was lost."""
+    if not pages:
+        return ""
+    found = []
+    for level, words in (("host", "host memory"), ("disk", "disk")):
+        held, ceiling = pages.get(f"{level}_bytes", 0), pages.get(f"{level}_ceiling", 0)
+        back, why = pages.get(f"{level}_tokens", 0), pages.get(f"{level}_why")
+        off = f" (off: {why})" if why else ""
+        found.append(f"{words} {size(held)} of {size(ceiling)}{off}, {back} tokens brought back")
+    damaged = pages.get("damaged", 0)
+    return "; ".join([*found, *([f"{damaged} damaged"] if damaged else [])])
 
 
 def _index(index: _Body) -> str:

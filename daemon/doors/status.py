@@ -61,6 +61,7 @@ def status_body(facts: Facts) -> _Body:
         "reuse": _reuse(facts.report),
         "queue": _queue(facts.report),
         "drafts": _drafts(facts.report),
+        "pages": msgspec.to_builtins(facts.report.pages) if facts.report else None,
         "engine": msgspec.to_builtins(facts.report) if facts.report else None,
         "index": facts.index,
         "projects": facts.projects,
@@ -200,8 +201,7 @@ def _degradations(facts: Facts) -> list[str]:
     for root in index.get("roots", ()):
         found += [f"index of {root['path']}: {reason}" for reason in root["degraded"]]
     found += [f"{project['file']} is not used: {project['reason']}" for project in facts.projects]
-    if facts.ledger["why"] and facts.settings.ledger.on:
-        found.append(f"no request is remembered: {facts.ledger['why']}")
+    found += _unkept(facts)
     if facts.missing is not None:
         found.append(f"no completions: {facts.missing}")
     if facts.vocabulary_note:
@@ -222,4 +222,15 @@ def _degradations(facts: Facts) -> list[str]:
     found += [f"no draft model: {source.why}" for source in sources if not source.ready]
     if facts.state.restarts:
         found.append(f"the engine was started again {facts.state.restarts} times: {facts.state.last_failure}")
+    return found
+
+
+def _unkept(facts: Facts) -> list[str]:
+    """What should be remembered and is not."""
+    found = []
+    if facts.ledger["why"] and facts.settings.ledger.on:
+        found.append(f"no request is remembered: {facts.ledger['why']}")
+    pages = facts.report.pages if facts.report else None
+    if pages and pages.disk_why and facts.settings.engine.disk_mb:
+        found.append(f"evaluated text is not kept on disk: {pages.disk_why}")
     return found

@@ -8,8 +8,8 @@ two-byte flag, so that llama.cpp polls it without the GIL.
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
-import re
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from llama_cpp import llama_cpp as lib
 
-from daemon.engine.device import libc
+from daemon.engine.device import Log, libc
 from daemon.errors import EngineFailed, ModelError
 from daemon.nouns import FimIds, ModelFacts
 
@@ -28,36 +28,6 @@ Floats = npt.NDArray[np.float32]
 _TEXT_ATTRIBUTES = lib.LLAMA_TOKEN_ATTR_NORMAL | lib.LLAMA_TOKEN_ATTR_BYTE
 _KINDS = {1: "spm", 2: "bpe", 3: "wpm", 4: "ugm", 5: "rwkv", 6: "plamo2"}
 _KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
-_BUFFER = re.compile(r"(\S+)\s+compute buffer size\s*=\s*([0-9.]+) MiB")
-_KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
-_MIB = 1024 * 1024
-
-
-class Log:
-    """What llama.cpp says while loading; silent afterwards (no Python runs on its threads)."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self._callback = lib.llama_log_callback(self._take)
-        lib.llama_log_set(self._callback, ctypes.c_void_p(0))
-
-    def _take(self, _level: int, text: bytes, _data: Any) -> None:
-        self.lines.append(text.decode("utf-8", "replace").rstrip())
-
-    def close(self) -> None:
-        """Replace the callback by libc's `abs`, which ignores everything without the GIL."""
-        lib.llama_log_set(ctypes.cast(libc().abs, lib.llama_log_callback), ctypes.c_void_p(0))
-
-    def sizes(self) -> tuple[int, int]:
-        """(compute buffer bytes, KV bytes) as llama.cpp reported them."""
-        text = "\n".join(self.lines)
-        compute = sum(float(size) for _, size in _BUFFER.findall(text))
-        return int(compute * _MIB), int(sum(float(s) for s in _KV_SIZE.findall(text)) * _MIB)
-
-    def problem(self) -> str:
-        """The last line that names an error, for messages."""
-        bad = [line for line in self.lines if "error" in line.lower() or "fail" in line.lower()]
-        return bad[-1].strip() if bad else "llama.cpp gave no reason"
 
 
 def _tokenize(vocab: Any, text: str) -> list[int]:
@@ -268,9 +238,9 @@ class Context:
         pointer = lib.llama_get_logits(self.handle)
         return np.ctypeslib.as_array(pointer, shape=(rows, self.model.n_vocab))
 
-    def copy(self, source: int, target: int, end: int) -> None:
-        """Let `target` share the cells of `source` at positions 0…end."""
-        lib.llama_memory_seq_cp(self._memory, source, target, 0, end)
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Let `target` share the cells of `source` at positions start…end."""
+        lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
     def cut(self, sequence: int, start: int) -> None:
         """Drop the positions from `start` on."""
@@ -288,3 +258,20 @@ class Context:
     def close(self) -> None:
         """Free the context."""
         lib.llama_free(self.handle)
+
+    def state_size(self, sequence: int) -> int:
+        """Bytes of `state_get`."""
+        return int(lib.llama_state_seq_get_size(self.handle, sequence))
+
+    def state_get(self, sequence: int, into: mmap.mmap) -> bool:
+        """Write keys, values and positions of `sequence` to `into`, of exactly `state_size` bytes."""
+        data = (ctypes.c_uint8 * len(into)).from_buffer(into)
+        return bool(lib.llama_state_seq_get_data(self.handle, data, len(into), sequence) == len(into))
+
+    def state_set(self, sequence: int, data: mmap.mmap) -> bool:
+        """Make `sequence` what `state_get` read, positions included; what it held before is gone.
+
+        False where llama.cpp refuses the data, or has no cells for it.
+        """
+        pointer = (ctypes.c_uint8 * len(data)).from_buffer(data)
+        return bool(lib.llama_state_seq_set_data(self.handle, pointer, len(data), sequence) == len(data))

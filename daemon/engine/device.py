@@ -1,12 +1,19 @@
-"""The machine below llama.cpp: its GPUs, and memory that libc keeps."""
+"""The machine below llama.cpp: its GPUs, memory that libc keeps, and what llama.cpp says while loading."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import re
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from llama_cpp import llama_cpp as lib
+
+_BUFFER = re.compile(r"(\S+)\s+compute buffer size\s*=\s*([0-9.]+) MiB")
+_KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
+_MIB = 1024 * 1024
 
 
 def libc() -> ctypes.CDLL:
@@ -19,6 +26,11 @@ def trim_memory() -> None:
     trim = getattr(libc(), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)
+
+
+def build() -> str:
+    """Which llama.cpp this is, and what its kernels were made for."""
+    return f"{version('llama-cpp-python')} {lib.llama_print_system_info().decode('utf-8', 'replace')}"
 
 
 def gpu_devices() -> list[str]:
@@ -40,3 +52,30 @@ def gpu_devices() -> list[str]:
         if base.ggml_backend_dev_type(device) in (1, 2):  # GPU, integrated GPU
             names.append((base.ggml_backend_dev_description(device) or b"GPU").decode("utf-8", "replace"))
     return names
+
+
+class Log:
+    """What llama.cpp says while loading; silent afterwards (no Python runs on its threads)."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._callback = lib.llama_log_callback(self._take)
+        lib.llama_log_set(self._callback, ctypes.c_void_p(0))
+
+    def _take(self, _level: int, text: bytes, _data: Any) -> None:
+        self.lines.append(text.decode("utf-8", "replace").rstrip())
+
+    def close(self) -> None:
+        """Replace the callback by libc's `abs`, which ignores everything without the GIL."""
+        lib.llama_log_set(ctypes.cast(libc().abs, lib.llama_log_callback), ctypes.c_void_p(0))
+
+    def sizes(self) -> tuple[int, int]:
+        """(compute buffer bytes, KV bytes) as llama.cpp reported them."""
+        text = "\n".join(self.lines)
+        compute = sum(float(size) for _, size in _BUFFER.findall(text))
+        return int(compute * _MIB), int(sum(float(s) for s in _KV_SIZE.findall(text)) * _MIB)
+
+    def problem(self) -> str:
+        """The last line that names an error, for messages."""
+        bad = [line for line in self.lines if "error" in line.lower() or "fail" in line.lower()]
+        return bad[-1].strip() if bad else "llama.cpp gave no reason"

@@ -138,6 +138,37 @@ class DraftSource(Noun, frozen=True):
     why: str = ""
 
 
+class Paged(msgspec.Struct, frozen=True, kw_only=True):
+    """Evaluated text beyond the context. A `why` says why a level takes nothing; empty when it does."""
+
+    host_pages: int = 0
+    host_bytes: int = 0
+    host_ceiling: int = 0
+    host_why: str = ""
+    disk_pages: int = 0
+    """Files of all models."""
+    disk_bytes: int = 0
+    disk_ceiling: int = 0
+    disk_why: str = ""
+    writing: int = 0
+    """Pages on their way to the disk."""
+    kept: bool = False
+    """Whole pages of what is resident are kept too."""
+    out_tokens: int = 0
+    host_tokens: int = 0
+    """Brought back from host memory."""
+    disk_tokens: int = 0
+    out_ms: float = 0.0
+    """Per token, medians of the last few; 0 while unmeasured."""
+    host_ms: float = 0.0
+    disk_ms: float = 0.0
+    recompute_ms: float = 0.0
+    damaged: int = 0
+    """Pages that were not what they said they were: evaluated again."""
+    declined: int = 0
+    """Pages that would have cost more than their evaluation."""
+
+
 class Report(Frame, frozen=True, tag="report"):
     """Engine → daemon: what is resident and what was done since start."""
 
@@ -155,6 +186,8 @@ class Report(Frame, frozen=True, tag="report"):
     """Evaluations that belonged to an abandoned request later than one slice: must stay 0."""
     idle_slices: tuple[int, ...] = ()
     """Per cancelled running request: slices finished between the cancel and the stop (last 1,000)."""
+    pages: Paged | None = None
+    """None where nothing is paged."""
     rss_bytes: int = 0
     compute_ms: float = 0.0
     busy_ms: float = 0.0

@@ -107,12 +107,11 @@ class Lanes:
         if self._computing and self._interruptible:
             self._abort()
 
-    def wait(self) -> bool:
-        """Until there is something to do; False when closed."""
+    def wait(self, patience: float | None = None) -> bool:
+        """Until there is something to do, or for `patience` seconds; False when closed."""
         with self._changed:
-            while not (self._waiting or self._running or self._closed):
-                self._changed.wait()
-            if self._delay_s and not self._running and not self._closed:
+            self._changed.wait_for(lambda: self._waiting or self._running or self._closed, patience)
+            if self._delay_s and self._waiting and not self._running and not self._closed:
                 first = self._waiting[0].submitted
                 if first - self._switched < _CROWDED_S:
                     self._changed.wait_for(self._full, first + self._delay_s - time.perf_counter())

@@ -17,6 +17,7 @@ from daemon.engine.binding import Context, Part
 from daemon.engine.costs import RowCosts
 from daemon.engine.frames import Done, Message, Report
 from daemon.engine.lanes import URGENT, Lanes, Ticket, in_turn
+from daemon.engine.paging import Paging
 from daemon.engine.run import Run
 from daemon.engine.step import Drafter, Got
 from daemon.engine.tree import Tree, common
@@ -66,16 +67,31 @@ class Loop:
     def drafter(self, drafter: Drafter | None) -> None:
         self._desk.drafter = drafter
 
+    @property
+    def paging(self) -> Paging | None:
+        """What keeps evaluated text beyond the context."""
+        return self._desk.paging
+
+    @paging.setter
+    def paging(self, paging: Paging) -> None:
+        self._desk.paging = paging
+
     def run(self) -> None:
         """Until the lanes are closed."""
-        while self.lanes.wait():
+        while self.lanes.wait(self.paging.pause if self.paging else None):
+            if self.paging and self.lanes.load == (0, 0):
+                self.paging.ahead()
+                continue
             began = time.perf_counter()
             self.tick()
             self._busy_s += time.perf_counter() - began
+            if self.paging:
+                self.paging.stir()
         self._resume(self._desk.works)
 
     def tick(self) -> None:
         """One decode at most."""
+        self._resume([work for work in self._desk.works if work.run.ticket.due])
         self._admit()
         works = self._desk.works
         self._resume([work for work in works if work.run.ticket.due or not len(work.want.rows)])
@@ -116,6 +132,7 @@ class Loop:
             after_slice=self._totals["after_slice"],
             drafts=dict(self._drafts),
             sources=self._desk.drafter.report() if self._desk.drafter else (),
+            pages=self.paging.report() if self.paging else None,
         )
 
     def _admit(self) -> None:
@@ -209,6 +226,8 @@ class Loop:
         outputs = sum(part.outputs for part in parts)
         logits = self._context.logits(outputs) if outputs else None
         width = sum(len(part.tokens) for part in parts)
+        if self.paging:
+            self.paging.evaluated(width, self._context.last_s * 1000.0)
         first, granted = 0, []
         for (work, rows), part in zip(batch, parts, strict=True):
             resident = work.resident

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import logging
 import platform
 import time
@@ -13,13 +14,18 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from daemon.engine import costs, vocabulary
-from daemon.engine.binding import Context, Log, Model, Part
-from daemon.engine.device import gpu_devices, trim_memory
+from daemon import paths
+from daemon.engine import costs, device, vocabulary
+from daemon.engine.binding import Context, Model, Part
+from daemon.engine.device import Log, gpu_devices, trim_memory
 from daemon.engine.draftmodel import DraftModel, incompatible
 from daemon.engine.drafts import FREE, NAMES, Drafts
 from daemon.engine.frames import Loading, Message, Ready, Start
 from daemon.engine.loop import Loop
+from daemon.engine.pagedisk import MB
+from daemon.engine.pages import Pages
+from daemon.engine.paging import Paging
+from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
 from daemon.errors import EngineFailed, ForetypeError
@@ -64,6 +70,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     loop.batching.costs = costs.RowCosts([*prefill, *verify], context.batch)
     tick_ms = start.settings.tick_ms or (_GPU_TICK_MS if opened.backend == "GPU" else _CPU_TICK_MS)
     loop.slice = start.settings.slice or costs.slice_for(prefill, tick_ms, context.batch)
+    loop.paging = _paging(start, opened, loop.tree, prefill)
     compute_bytes, kv_bytes = opened.log.sizes()
     made = EngineProfile(
         model=facts,
@@ -122,6 +129,24 @@ def _draft_model(start: Start, main: Model, pieces: Pieces) -> DraftModel:
         opened.context.set_threads(start.profile.threads)
     sure = start.settings.draft_sure / 100
     return DraftModel(start.draft_name, opened.context, pieces.control, sure)
+
+
+def _paging(start: Start, opened: Opened, tree: Tree, prefill: tuple[tuple[int, float], ...]) -> Paging:
+    """Pages of whatever computes the same states: weights, types, kernels and device. Rope settings are the
+    model's own, and there are no adapters."""
+    settings, context = start.settings, opened.context
+    state = (start.sha256, settings.kv_type, context.flash, opened.backend, opened.device, device.build())
+    pages = Pages(
+        context,
+        tree.scratch,
+        hashlib.blake2b(repr(state).encode(), digest_size=32).digest(),
+        host_bytes=settings.page_mb * MB,
+        disk_bytes=settings.disk_mb * MB,
+        folder=paths.pages_dir(),
+    )
+    for rows, ms in prefill:
+        pages.evaluated(rows, ms)
+    return Paging(tree, pages)
 
 
 def _ladder(start: Start) -> Opened:

@@ -6,6 +6,7 @@ kept under its size exactly. At most 16 residents: a vectorised comparison with 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +93,8 @@ class Tree:
         self._spare: Ids = np.arange(context.cells, dtype=np.int32)
         """Cells that nobody holds: the first `_spares` entries."""
         self._spares = context.cells
+        self.leaving: Callable[[Resident], None] = lambda resident: None
+        """Called with what is about to be evicted."""
 
     @property
     def cells_used(self) -> int:
@@ -136,7 +139,7 @@ class Tree:
             idle = [r for r in self.residents if not r.busy]
             if not idle:
                 return False
-            self.drop(min(idle, key=self._worth))
+            self.evict(min(idle, key=self._worth))
         return True
 
     def extend(self, resident: Resident, tokens: Ids, width: int = 0, spoken: bool = False) -> None:
@@ -164,6 +167,11 @@ class Tree:
     def release(self, resident: Resident) -> None:
         """Its request is over; it stays evaluated."""
         resident.busy = False
+
+    def evict(self, resident: Resident) -> None:
+        """Drop what is still worth something."""
+        self.leaving(resident)
+        self.drop(resident)
 
     def drop(self, resident: Resident) -> None:
         """Forget the whole sequence."""
@@ -205,7 +213,7 @@ class Tree:
             idle = [r for r in self.residents if not r.busy and r is not keep]
             if not idle:
                 raise EngineFailed("all sequences are busy")
-            self.drop(min(idle, key=self._worth))
+            self.evict(min(idle, key=self._worth))
         resident = Resident(self._free.pop(), self._context.cells)
         self.residents.append(resident)
         return resident

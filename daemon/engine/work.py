@@ -6,6 +6,7 @@ about other requests, except that rows which another one is about to evaluate ar
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
@@ -13,12 +14,16 @@ import numpy as np
 
 from daemon.engine.binding import Floats, Ids
 from daemon.engine.frames import LANES, Message, Piece
+from daemon.engine.paging import Paging
 from daemon.engine.run import Run, Stopped
 from daemon.engine.step import WAIT, Drafter, Got, Steps, Want
 from daemon.engine.tree import Choice, Resident, Tree, common
 from daemon.engine.verify import Drafts
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
+
+_AT_ONCE_S = 0.025
+"""For so long pages are brought back between two ticks."""
 
 
 class _Displaced(Exception):
@@ -34,6 +39,7 @@ class Desk:
     window: int
     emit: Callable[[Message], None]
     drafter: Drafter | None = None
+    paging: Paging | None = None
     works: list[Work] = field(default_factory=list)
     """All that run, by urgency."""
 
@@ -60,6 +66,8 @@ class Work:
 
     def displace(self) -> None:
         """Give all cells back; the next step begins again."""
+        if self.resident is not None and self.run.job.cache:
+            self._tree.leaving(self.resident)
         self._leave(keep=False)
 
     def _leave(self, keep: bool) -> None:
@@ -109,8 +117,23 @@ class Work:
         self.leader = None
         resident = self._tree.acquire(self.known) if run.job.cache else self._tree.fresh()
         self.resident = resident
+        if run.job.cache and self._desk.paging is not None:
+            yield from self._bring(resident, self._desk.paging)
         run.reused, run.evaluated = min(resident.n, n), 0
         return resident
+
+    def _bring(self, resident: Resident, paging: Paging) -> Generator[Want, Got, None]:
+        """Bring back what left the context, where that is quicker than to evaluate it; ticks go on."""
+        end, since = paging.known(self.known, resident.n), time.perf_counter()
+        self.filling = resident.n < end
+        while resident.n < end and paging.bring(resident, self.known):
+            if time.perf_counter() - since > _AT_ONCE_S:
+                yield WAIT
+                self.run.check()
+                if self.resident is None:
+                    raise _Displaced
+                since = time.perf_counter()
+        self.filling = False
 
     def _ahead(self) -> Work | None:
         """Who is evaluating more of this text's beginning than is evaluated by now."""

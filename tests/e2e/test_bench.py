@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support import masked
+from support import masked, tiny
 
 
 def bench(*words: str) -> subprocess.CompletedProcess[str]:
@@ -98,6 +98,16 @@ def test_cancel_and_overhead(tiny_model: Path) -> None:
     assert 0 < figures["engine_share_1"] < 1
     assert figures["door_ms_p50"] > 0
     assert figures["processes"] >= 2
+
+
+def test_paging(tmp_path: Path) -> None:
+    model = tiny.write(tmp_path / "slower.gguf", width=192, layers=6)
+    figures = measured("paging", "--model", str(model), "--limit", "5", "--tokens", "400")["figures"]
+    assert figures["files_reused_after_restart"] == 5
+    assert figures["pagein_ratio"] > 1
+    assert figures["ceiling_breaches"] == 0 < figures["looks"]
+    assert figures["damaged"] >= 1
+    assert (figures["wrong_after_damage"], figures["wrong_after_paging"]) == (0, 0)
 
 
 def test_batch(tiny_model: Path) -> None:

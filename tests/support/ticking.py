@@ -8,15 +8,20 @@ from pathlib import Path
 import numpy as np
 
 from daemon.engine import vocabulary
-from daemon.engine.binding import Context, Ids, Log, Model, Part
+from daemon.engine.binding import Context, Ids, Model, Part
+from daemon.engine.device import Log
 from daemon.engine.frames import Done, DraftSource, Message, Piece, Submit
 from daemon.engine.loop import Loop
+from daemon.engine.pages import Pages
+from daemon.engine.paging import Paging
 from daemon.engine.step import Draft, Drafter
 from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.nouns import Generation, Limits
 from indexer.tokens import TiktokenTokenizer
 
+PAGE = 96 * 1024
+"""Bytes that a whole page of the tiny model does not exceed."""
 FREE = Limits(lines="free", tokens=10)
 
 
@@ -51,6 +56,7 @@ class Ticking:
         self.done: dict[str, Generation] = {}
         self.text: dict[str, str] = {}
         self.number = 0
+        self.paging: Paging | None = None
         self.batches: list[tuple[Part, ...]] = []
         self._decode = self.context.decode
         self.context.decode = self._recorded  # type: ignore[method-assign]
@@ -92,8 +98,23 @@ class Ticking:
         """One job from beginning to end."""
         return self.finish(self.submit(what, **more))[0]
 
+    def page(self, folder: Path, host: int, disk: int = 0) -> Paging:
+        """From now on keep pages, so many in host memory and on disk, each as soon as it is quiet."""
+        pages = Pages(
+            self.context,
+            self.loop.tree.scratch,
+            b"i" * 32,
+            host_bytes=host * PAGE,
+            disk_bytes=disk * PAGE,
+            folder=folder,
+        )
+        self.loop.paging = self.paging = Paging(self.loop.tree, pages, ahead_s=0.0, rest_s=0.0)
+        return self.paging
+
     def close(self) -> None:
         """Free the context."""
+        if self.paging is not None:
+            self.paging.close()
         self.context.close()
 
 

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from daemon.cli import complete, report
+from daemon.engine.frames import Paged
 from daemon.errors import BadRequest
 
 
@@ -67,6 +69,13 @@ def test_numbers_for_people() -> None:
     assert {count: report.size(count) for count in sizes} == sizes
     times = {1: "1 s", 119: "119 s", 120: "2 min", 7200: "2 h", 172_800: "2 d"}
     assert {count: report.duration(count) for count in times} == times
+
+
+def test_status_says_what_is_kept_and_why_a_level_is_off() -> None:
+    pages = msgspec.to_builtins(Paged(host_bytes=3_000_000, host_ceiling=9_000_000, disk_why="it is full"))
+    [line] = [line for line in report.status({"pages": pages}) if line.startswith("pages")]
+    assert "host memory 3.0 MB of 9.0 MB, 0 tokens brought back" in line
+    assert "off: it is full" in line
 
 
 def test_status_of_an_unknown_build_is_readable() -> None:

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from support import tiny
 
-from daemon.engine.binding import Context, Log, Model
+from daemon.engine.binding import Context, Model
 from daemon.engine.costs import RowCosts
+from daemon.engine.device import Log
 from daemon.engine.draftmodel import DraftModel
 from daemon.engine.drafts import MODEL, Drafts
 from daemon.engine.frames import Done, Message, Start, Submit

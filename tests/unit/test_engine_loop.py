@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from daemon.engine import vocabulary
-from daemon.engine.binding import Context, Log, Model
+from daemon.engine.binding import Context, Model
+from daemon.engine.device import Log
 from daemon.engine.frames import Done, Message, Submit
 from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces

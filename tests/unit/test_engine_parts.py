@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daemon.engine import costs, frames, vocabulary
-from daemon.engine.binding import Context, Log, Model, Part
+from daemon.engine.binding import Context, Model, Part
+from daemon.engine.device import Log
 from daemon.engine.frames import Cancel, Piece, Start, Submit, Unpacker, pack
 from daemon.engine.lanes import Lanes
 from daemon.engine.sampling import Sampler

@@ -1,4 +1,4 @@
-"""A random life of the engine, checked after every step: submit, fork, cancel, evict, draft.
+"""A random life of the engine, checked after every step: submit, fork, cancel, evict, page, draft.
 
 `FORETYPE_STEPS=10000 pytest tests/unit/test_engine_walk.py` walks as far as one likes.
 """
@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.ticking import Scripted, Ticking, check, load
+from support.ticking import PAGE, Scripted, Ticking, check, load
 
 from daemon.engine.binding import Ids, Model
+from daemon.engine.paging import Paging
 from daemon.nouns import Generation, Limits, Sampling
 
 STEPS = int(os.environ.get("FORETYPE_STEPS", "1500"))
@@ -45,6 +46,7 @@ class Walk:
     alone: Ticking
     random: random.Random
     script: Scripted
+    paging: Paging
     open: dict[str, Asked] = field(default_factory=dict)
     answers: dict[tuple[bytes, str], Generation] = field(default_factory=dict)
     checked: int = 0
@@ -59,6 +61,9 @@ class Walk:
             self.cancel(self.random.choice(list(self.open)))
         elif kind < 0.23:
             self.made.context.abort()
+        elif kind < 0.26:
+            self.paging.stir()
+            self.paging.ahead()
         else:
             self.made.tick()
         self.check()
@@ -143,10 +148,11 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_random_life(model: Model, seed: int) -> None:
+def test_a_random_life(model: Model, tmp_path: Path, seed: int) -> None:
     script = Scripted()
     made = Ticking(model, cells=1024, sequences=13, slots=4, drafter=script)
-    walk = Walk(made, Ticking(model, cells=1024), random.Random(seed), script)
+    paging = made.page(tmp_path, host=3, disk=12)
+    walk = Walk(made, Ticking(model, cells=1024), random.Random(seed), script, paging)
     for _ in range(STEPS // 2):
         walk.step()
     for job in walk.open:
@@ -156,5 +162,10 @@ def test_a_random_life(model: Model, seed: int) -> None:
     assert walk.open == {}
     assert script.running == set()
     assert walk.checked > STEPS / 100
+    levels = paging.report()
+    assert min(levels.out_tokens, levels.host_tokens, levels.disk_tokens) > 0
+    assert levels.damaged == 0
+    assert levels.host_bytes <= 3 * PAGE
+    assert levels.disk_bytes <= 12 * PAGE
     made.close()
     walk.alone.close()

@@ -1,0 +1,128 @@
+"""Between the cache tree and its pages: what leaves the context is kept, what is asked for again comes back.
+
+Whole pages of what is resident are kept ahead, while nobody asks, so that making room costs nothing and a
+restart loses little. The rest behind them changes with every keystroke: it is kept once a text has been left
+alone for a while, or leaves the context.
+"""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import numpy as np
+
+from daemon.engine.binding import Ids
+from daemon.engine.frames import Paged
+from daemon.engine.pagefile import CHUNK
+from daemon.engine.pages import Pages
+from daemon.engine.tree import Resident, Tree
+
+_AHEAD_S = 0.5
+"""Quiet time before whole pages are kept."""
+_REST_S = 20.0
+"""Quiet time before the rests behind them are kept too."""
+_BEHIND_S = 0.05
+"""Until the disk is looked at again while it is behind."""
+
+
+class Paging:
+    """Used by the engine thread only, `report` by any."""
+
+    def __init__(
+        self, tree: Tree, pages: Pages, *, ahead_s: float = _AHEAD_S, rest_s: float = _REST_S
+    ) -> None:
+        self._tree = tree
+        self._pages = pages
+        self._ahead_s, self._rest_s = ahead_s, rest_s
+        self._quiet = time.monotonic()
+        self._done: set[Resident] = set()
+        """Of which all that can be kept is kept since the last evaluation."""
+        self._rests = False
+        self._kept = True
+        self._due: float | None = None
+        tree.leaving = self.keep
+
+    def stir(self) -> None:
+        """Something was evaluated."""
+        self._quiet = time.monotonic()
+        self._done.clear()
+        self._rests = self._kept = False
+        self._due = self._quiet + self._ahead_s
+
+    @property
+    def pause(self) -> float | None:
+        """Seconds of quiet until `ahead` has something to do; None: nothing."""
+        return None if self._due is None else max(0.0, self._due - time.monotonic())
+
+    def ahead(self) -> None:
+        """In a quiet moment: keep one page, or find that none is left to keep."""
+        if self.pause != 0.0:
+            return
+        if not self._rests and time.monotonic() >= self._quiet + self._rest_s:
+            self._rests = True
+            self._done.clear()
+        for resident in self._tree.residents:
+            if resident not in self._done and not resident.busy:
+                self._due = time.monotonic() + self._keep_one(resident)
+                return
+        self._pages.trim()
+        self._kept = True
+        self._due = None if self._rests else self._quiet + self._rest_s
+
+    def _keep_one(self, resident: Resident) -> float:
+        """Seconds until it may go on."""
+        n = resident.n if self._rests else resident.n - resident.n % CHUNK
+        tokens = resident.tokens[:n]
+        at = self._pages.missing(tokens)
+        following = self._pages.put(resident.sequence, tokens, resident.widths[:n], at) if at < n else n
+        if following == n:
+            self._done.add(resident)
+        return _BEHIND_S if following == at < n else 0.0
+
+    def keep(self, resident: Resident) -> None:
+        """Keep all of a resident that leaves the context, as far as the disk is not behind."""
+        at, before, n = 0, -1, resident.n
+        while before < at < n:
+            before = at
+            at = self._pages.put(resident.sequence, resident.tokens[:n], resident.widths[:n], at)
+
+    def evaluated(self, rows: int, ms: float) -> None:
+        """See Pages.evaluated."""
+        self._pages.evaluated(rows, ms)
+
+    def known(self, tokens: Ids, start: int) -> int:
+        """See Pages.known."""
+        return self._pages.known(tokens, start)
+
+    def bring(self, resident: Resident, tokens: Ids) -> bool:
+        """Bring one page of `tokens` back behind what `resident` holds of them; False where there is none, or
+        no room for it."""
+        start = resident.n
+        if not self._tree.make_room(CHUNK):
+            return False
+        restored = self._pages.get(resident.sequence, tokens, start)
+        if restored is None:
+            return False
+        self._tree.extend(resident, tokens[start : restored.end])
+        resident.widths[start : restored.end] = _begun(restored.widths)
+        resident.behind = None  # logits of the text that it was forked from or cut to
+        return True
+
+    def close(self) -> None:
+        """See Pages.close."""
+        self._pages.close()
+
+    def report(self) -> Paged:
+        """Levels and counters."""
+        return msgspec.structs.replace(self._pages.report(), kept=self._kept)
+
+
+def _begun(widths: Ids) -> Ids:
+    """With a call that begins here: one that began on the page before may be another evaluation's."""
+    if widths[0]:
+        return widths
+    starts = np.flatnonzero(widths)
+    found = widths.copy()
+    found[0] = starts[0] if len(starts) else len(widths)
+    return found

@@ -1,0 +1,167 @@
+"""The engine with pages: what left the context comes back unevaluated, and changes no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.ticking import PAGE, Ticking, check, load
+from support.waiting import until
+
+from daemon.engine.binding import Ids, Model
+from daemon.engine.paging import Paging
+from daemon.nouns import Limits
+
+FILES = 8
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path) -> Model:
+    return load(tiny_model)
+
+
+@pytest.fixture
+def made(model: Model) -> Iterator[Ticking]:
+    ticking = Ticking(model, cells=1024)
+    yield ticking
+    ticking.close()
+
+
+def prompt(number: int, length: int = 420) -> Ids:
+    return np.random.default_rng(number).integers(0, 250, length).astype(np.int32)
+
+
+def quiet(paging: Paging) -> None:
+    """Let everything be kept and written."""
+
+    def done() -> bool:
+        paging.ahead()
+        return paging.pause is None and paging.report().writing == 0
+
+    paging.stir()
+    asyncio.run(until(done))
+
+
+def test_returning_to_a_file_evaluates_next_to_nothing(made: Ticking, tmp_path: Path) -> None:
+    paging = made.page(tmp_path, host=100)
+    first = [made.ask(prompt(number)) for number in range(FILES)]
+    assert len(made.loop.tree.residents) < FILES
+    for number in range(FILES):
+        again = made.ask(prompt(number))
+        check(made.loop.tree, made.context)
+        assert again.tokens == first[number].tokens
+        assert again.tokens == made.ask(prompt(number), cache=False).tokens
+        assert again.counters.evaluated <= 1
+        assert again.counters.reused + again.counters.evaluated == again.counters.prompt
+    assert paging.report().host_tokens > 4 * 400
+    assert paging.report().host_bytes <= 100 * PAGE
+
+
+def test_the_first_answer_after_a_restart_reuses_its_pages(model: Model, tmp_path: Path) -> None:
+    before = Ticking(model, cells=1024)
+    quiet_now = before.page(tmp_path, host=4, disk=100)
+    first = [before.ask(prompt(number)) for number in range(FILES)]
+    quiet(quiet_now)
+    assert quiet_now.report().kept
+    before.close()
+    after = Ticking(model, cells=1024)
+    paging = after.page(tmp_path, host=4, disk=100)
+    for number in range(FILES):
+        again = after.ask(prompt(number))
+        assert (again.tokens, again.counters.evaluated) == (first[number].tokens, 1)
+    assert paging.report().damaged == 0
+    after.close()
+
+
+def test_a_damaged_page_costs_its_evaluation_and_no_more(model: Model, tmp_path: Path) -> None:
+    before = Ticking(model, cells=1024)
+    paging = before.page(tmp_path, host=0, disk=100)
+    first = before.ask(prompt(1))
+    quiet(paging)
+    before.close()
+    [second] = tmp_path.glob("*-00000256-*.page")
+    data = bytearray(second.read_bytes())
+    data[len(data) // 2] ^= 1
+    second.write_bytes(data)
+    after = Ticking(model, cells=1024)
+    paging = after.page(tmp_path, host=0, disk=100)
+    again = after.ask(prompt(1))
+    assert again.tokens == first.tokens
+    assert again.counters.reused == 256
+    assert paging.report().damaged == 1
+    after.close()
+
+
+def test_pages_join_what_is_resident(made: Ticking, tmp_path: Path) -> None:
+    paging = made.page(tmp_path, host=100)
+    whole = prompt(1, 700)
+    made.ask(whole)
+    quiet(paging)
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.drop(resident)
+    made.ask(whole[:100])
+    answer = made.ask(whole)
+    check(made.loop.tree, made.context)
+    assert answer.counters.evaluated <= 1
+    assert answer.tokens == made.ask(whole, cache=False).tokens
+
+
+def test_a_fork_that_is_paged_in_does_not_speak_for_the_text_it_left(made: Ticking, tmp_path: Path) -> None:
+    """Equal lengths: the logits behind the one must not be taken for those behind the other."""
+    paging = made.page(tmp_path, host=100)
+    one = prompt(1, 400)
+    other = np.concatenate([one[:100], prompt(2, 300)])
+    first = made.ask(one, limits=Limits(lines="free", tokens=1))
+    quiet(paging)
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.drop(resident)
+    made.ask(other, limits=Limits(lines="free", tokens=1))
+    again = made.ask(one, limits=Limits(lines="free", tokens=1))
+    assert (again.tokens, again.counters.evaluated) == (first.tokens, 1)
+
+
+def test_what_is_displaced_comes_back(model: Model, tmp_path: Path) -> None:
+    """A long answer gives its cells to keystrokes, and goes on from its pages."""
+    made = Ticking(model, cells=768)
+    paging = made.page(tmp_path, host=100)
+    long = made.submit(prompt(1, 300), lane="long")
+    made.tick(24)
+    for number in range(2, 6):
+        made.ask(prompt(number))
+    [answer] = made.finish(long)
+    assert answer.tokens == made.ask(prompt(1, 300), cache=False).tokens
+    assert paging.report().host_tokens > 0
+    check(made.loop.tree, made.context)
+    made.close()
+
+
+def test_quiet_engines_keep_whole_pages_first(made: Ticking, tmp_path: Path) -> None:
+    made.page(tmp_path, host=100)
+    paging = made.paging
+    assert paging is not None
+    assert paging.pause is None
+    made.ask(prompt(1))
+    paging.stir()
+    assert not paging.report().kept
+    assert paging.pause == 0.0
+    quiet(paging)
+    assert paging.report().kept
+    assert paging.report().host_pages == 2
+
+
+def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: Path) -> None:
+    made = Ticking(model, cells=1024)
+    paging = made.page(tmp_path, host=100, disk=100)
+    thread = threading.Thread(target=made.loop.run)
+    thread.start()
+    job = made.submit(prompt(1))
+    asyncio.run(until(lambda: job in made.done and paging.report().kept))
+    asyncio.run(until(lambda: made.loop.report(0).pages == paging.report()))
+    made.loop.lanes.close()
+    thread.join(10)
+    assert paging.report().host_pages == 2
+    made.close()
