@@ -95,7 +95,7 @@ class Runs:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _near(self, turn: Turn) -> Run | None:
-        """The newest run whose text says what was typed since, or may yet if it was asked for moments ago."""
+        """The newest run whose text says what was typed since, or may: its last request came moments ago."""
         asked = turn.asked
         measured = asked.margins or not asked.cache or asked.anchor_lines is not None
         if not self._within or asked.warm or asked.context == "now" or measured:
