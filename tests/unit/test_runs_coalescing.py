@@ -299,32 +299,73 @@ async def test_in_any_order_of_typing_and_leaving_each_gets_the_rest_of_its_text
     await typing.pipeline.close()
 
 
-async def test_an_answer_of_anothers_run_can_be_replayed(tiny_model: Path) -> None:
-    engine = EngineClient(Settings(), EngineModel("tiny", tiny_model, "0" * 64))
+@contextlib.asynccontextmanager
+async def real(model: Path) -> AsyncIterator[tuple[EngineClient, Pipeline, CompletionRequest]]:
+    """A real engine child, a pipeline over it, and a request for a long answer."""
+    engine = EngineClient(Settings(), EngineModel("tiny", model, "0" * 64))
     await engine.start()
     await asyncio.wait_for(engine.ready.wait(), 60)
-    pipeline, rows = Pipeline(engine, Settings(context=Context(idle=False)), Metrics()), list[Any]()
-    pipeline.record = lambda *passed: rows.append(passed)
-    ask = CompletionRequest(
-        id="0",
-        client="a",
-        door="test",
-        prefix="def total(",
-        path="/w/a.py",
-        limits=Limits(lines="free", tokens=12),
+    pipeline = Pipeline(engine, Settings(context=Context(idle=False)), Metrics())
+    limits = Limits(lines="free", tokens=12)
+    yield (
+        engine,
+        pipeline,
+        CompletionRequest(
+            id="0", client="a", door="test", prefix="def total(", path="/w/a.py", limits=limits
+        ),
     )
-    said = (await pipeline.complete(ask)).raw
-    other = msgspec.structs.replace(ask, id="2", client="b", prefix=ask.prefix + said[:3])
-    whole, rest = await asyncio.gather(
-        pipeline.complete(msgspec.structs.replace(ask, id="1")), pipeline.complete(other)
-    )
-    assert rest.coalesced == "1"
-    assert said[:3] + rest.raw == whole.raw == said
-    (row,) = [passed for passed in rows if passed[0].request.id == "2"]
-    entry = replay.entry(*row, profile=engine.profile or PROFILE, build="b")
-    assert entry.coalesced == "1"
-    found = await replay.replay(engine, entry)
-    assert found.recorded == rest.raw
-    assert found.replayed.startswith(rest.raw)
     await pipeline.close()
     await engine.close()
+
+
+async def test_a_real_engine_under_random_leaving_answers_whoever_stays(tiny_model: Path) -> None:
+    chance, asked = random.Random(5), list[tuple[CompletionRequest, asyncio.Task[Completion]]]()
+    async with real(tiny_model) as (engine, pipeline, ask):
+        said = (await pipeline.complete(ask)).raw
+        left = set()
+        for number in range(1, 120):
+            typed = said[: chance.randrange(4)] + chance.choice(("", "", "", "~"))
+            request = msgspec.structs.replace(
+                ask, id=str(number), client=chance.choice("abc"), prefix=ask.prefix + typed
+            )
+            asked.append((request, asyncio.create_task(pipeline.complete(request))))
+            if chance.random() < 0.3:
+                request, task = chance.choice(asked[-4:])
+                if task.cancel():
+                    left.add(request.id)
+            if chance.random() < 0.5:
+                await asyncio.wait({asked[-1][1]}, timeout=chance.choice((0, 0, 0.01, 0.1)))
+        found = await asyncio.gather(*(task for _, task in asked), return_exceptions=True)
+        done = {one.id: one for one in found if isinstance(one, Completion)}
+        assert {request.id for request, _ in asked} - left <= done.keys()
+        prefixes = {request.id: request.prefix for request, _ in asked}
+        shared = [one for one in done.values() if one.coalesced and one.stop != "superseded"]
+        whole = [
+            (prefixes[one.id] + one.raw, prefixes[one.coalesced] + done[one.coalesced].raw)
+            for one in shared
+            if one.coalesced in done and done[one.coalesced].stop != "superseded"
+        ]
+        assert len(whole) > 5
+        assert all(mine == theirs for mine, theirs in whole)
+        report = await engine.report()
+        assert report is not None
+        assert (report.idle, report.after_slice) == (True, 0)
+
+
+async def test_an_answer_of_anothers_run_can_be_replayed(tiny_model: Path) -> None:
+    async with real(tiny_model) as (engine, pipeline, ask):
+        rows = list[Any]()
+        pipeline.record = lambda *passed: rows.append(passed)
+        said = (await pipeline.complete(ask)).raw
+        other = msgspec.structs.replace(ask, id="2", client="b", prefix=ask.prefix + said[:3])
+        whole, rest = await asyncio.gather(
+            pipeline.complete(msgspec.structs.replace(ask, id="1")), pipeline.complete(other)
+        )
+        assert rest.coalesced == "1"
+        assert said[:3] + rest.raw == whole.raw == said
+        (row,) = [passed for passed in rows if passed[0].request.id == "2"]
+        entry = replay.entry(*row, profile=engine.profile or PROFILE, build="b")
+        assert entry.coalesced == "1"
+        found = await replay.replay(engine, entry)
+        assert found.recorded == rest.raw
+        assert found.replayed.startswith(rest.raw)
