@@ -59,8 +59,8 @@ class Work:
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
-        """Give all cells back; the next step begins again."""
-        self._leave(keep=False)
+        """Leave the cells to others; the next step begins again, from what is left of them."""
+        self._leave(keep=self.run.job.cache)
 
     def _leave(self, keep: bool) -> None:
         resident, self.resident = self.resident, None
