@@ -121,24 +121,24 @@ async def beside(here: Direct, made: list[Stream], limit: int, step: Callable[[]
     """Keystrokes alone and beside a long answer, in blocks by turns."""
     key, other = made[0], made[1]
     times: dict[bool, list[float]] = {True: [], False: []}
-    generated = 0
+    decodes = steps = 0
+
+    def begun() -> asyncio.Task[Timed]:
+        return asyncio.create_task(here.ask(other.following(), lane="long", client=other.name, most=LONG))
+
     while len(times[False]) < limit:
-        task = asyncio.create_task(
-            here.ask(other.following(), lane="long", client=other.name, most=LONG), name="long"
-        )
+        task, before = begun(), await here.report()
         for together in (True, False):
-            before = await here.report()
             for _ in range(min(BLOCK, limit - len(times[False]))):
                 done = await here.ask(key.following(), client=key.name, most=KEYSTROKE)
                 times[together].append(done.last)
+                steps += done.generation.counters.steps if together else 0
                 if together and task.done():
-                    generated += task.result().generation.counters.generated
-                    task = asyncio.create_task(
-                        here.ask(other.following(), lane="long", client=other.name, most=LONG)
-                    )
+                    task.result()
+                    task = begun()
                 step()
             if together:
-                generated += (await here.report()).decodes - before.decodes
+                decodes += (await here.report()).decodes - before.decodes
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
@@ -150,7 +150,8 @@ async def beside(here: Direct, made: list[Stream], limit: int, step: Callable[[]
         "keystroke_p99_beside": stats.percentile(shared, 0.99),
         "keystroke_p50_ratio": stats.ratio(stats.percentile(shared, 0.5), stats.percentile(alone, 0.5)),
         "keystroke_p99_ratio": stats.ratio(stats.percentile(shared, 0.99), stats.percentile(alone, 0.99)),
-        "decodes_beside": float(generated),
+        "decodes_beside": float(decodes),
+        "decodes_of_keystrokes": float(steps),
     }
 
 

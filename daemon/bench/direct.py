@@ -53,11 +53,10 @@ class Direct:
         most: int = 12,
         seed: int = 0,
         warm: bool = False,
-        id: str = "",  # noqa: A002 - the name of the field
     ) -> Timed:
         """Submit and read to the end. Cancelling the task cancels the job; at `seed` 0 it is greedy."""
         job = Submit(
-            id=id or f"bench.{next(_numbers)}",
+            id=f"bench.{next(_numbers)}",
             tokens=to_bytes(tokens),
             limits=Limits(lines="free", tokens=most),
             sampling=Sampling(temperature=0.8 if seed else 0.0, seed=seed),

@@ -65,10 +65,8 @@ class Work:
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
-        """Give all cells back; the next step begins again."""
-        if self.resident is not None and self.run.job.cache:
-            self._tree.leaving(self.resident)
-        self._leave(keep=False)
+        """Leave the cells to others; the next step begins again, from what is left of them."""
+        self._leave(keep=self.run.job.cache)
 
     def _leave(self, keep: bool) -> None:
         resident, self.resident = self.resident, None
