@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
 from typing import Any
 
 from daemon.context.planner import Better, Planned, Planner
@@ -29,6 +30,8 @@ class Idle:
         self._choosing: asyncio.Future[Any] | None = None
         self._unfinished: tuple[Planner, Planned, bool] | None = None
         self._numbers = itertools.count(1)
+        self.spent_ms = 0.0
+        """Milliseconds in which the engine worked for this, abandoned work included."""
 
     @property
     def resting(self) -> bool:
@@ -79,9 +82,14 @@ class Idle:
             background=True,
             limits=Limits(),
         )
-        with contextlib.suppress(Loading):
+        began = time.monotonic()
+        try:
             async with contextlib.aclosing(self._engine.stream(job)) as events:
                 async for event in events:
                     if isinstance(event, Generation):
                         return event.stop == "warm"
+        except Loading:
+            pass
+        finally:
+            self.spent_ms += (time.monotonic() - began) * 1000
         return False

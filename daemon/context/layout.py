@@ -133,6 +133,10 @@ class Layout:
         room = min(room, self._profile.context // 2 - window - sent - _SCAFFOLD)
         return max(0, min(room, int(self._settings.stable_ms * self._rate)) if self._rate else room)
 
+    def idle_share(self, tokens: int) -> float:
+        """Share of `stable_ms` that evaluating `tokens` takes; 0 where the rate is not known."""
+        return tokens / (self._rate * max(1, self._settings.stable_ms)) if self._rate else 0.0
+
     def count(self, text: str) -> int:
         """Tokens of `text`, remembered: pieces come again and again. May be called from any thread."""
         return self._counted(text)

@@ -142,6 +142,26 @@ async def test_context_comes_in_idle_time_and_then_stays(
     assert len(heads) == 1
 
 
+async def test_an_epoch_lasts_while_a_person_types_on_in_one_function(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    typed, heads = "", set()
+    for line in (
+        " max(orders, key=str)\n",
+        "    total = best.total_price(discount=0.5)\n",
+        "    customer = best.customer\n",
+        "    others = load_orders(summary(path))\n",
+    ):
+        typed += line
+        done = await pipeline.complete(ask(root, typed))
+        await resting(pipeline)
+        heads.add((done.epoch, done.head))
+    assert len(heads) == 1
+    assert next(iter(heads))[0] == 1
+
+
 async def test_an_opened_document_is_evaluated_before_the_first_keystroke(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
