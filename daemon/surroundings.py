@@ -136,3 +136,8 @@ class Stable(Noun, frozen=True):
     reason: str = ""
     states: dict[str, bytes] = msgspec.field(default_factory=dict)
     """Other files that pieces are of → what tells their state when they were chosen from another."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Equal for equal pieces: inside an epoch they are only appended."""
+        return (self.epoch, len(self.pieces)) if self.pieces else (0, 0)

@@ -30,8 +30,10 @@ _DEAR = 0.35
 """So much more of it where the evaluation takes all the idle time that stable context may take."""
 _NEW = 0.5
 """Share of a piece's lines that must be new for it to be appended."""
-NEAR = 30
+HELD = 5
 """Lines above and below the cursor that no piece may show: they are being written."""
+NEAR = 30
+"""Lines above and below the cursor that no new piece may show: they may be written next."""
 _RUN = 3
 """Lines in a row by which a piece is recognised there."""
 
@@ -74,8 +76,8 @@ class Epochs:
     def current(self, around: Surroundings, near: Sequence[str] = ()) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
-        `near`: lines around the cursor that tell something. A piece of the file itself that shows some of
-        them ends the epoch; the next one is what stands before that piece, which is evaluated.
+        `near`: HELD lines around the cursor. A piece of the file itself that shows some of them ends the
+        epoch; the next one is what stands before that piece, which is evaluated.
         """
         stable = self._files.get(_key(around))
         if stable is None:
@@ -88,8 +90,10 @@ class Epochs:
 
     def after(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable | None:
         """What should follow the current epoch, given what would be chosen now. None when that is good
-        enough. Used once it is adopted; until then what was chosen last is chosen again if it still may."""
-        shown, key = self.current(around, near), _key(around)
+        enough. Used once it is adopted; until then what was chosen last is chosen again if it still may.
+        `near`: NEAR lines around the cursor."""
+        key = _key(around)
+        shown = self._files.get(key, Stable())
         wanted = replace(wanted, pieces=[p for p in wanted.pieces if not _holds(p, around, near)])
         following = self._following(around, shown, wanted)
         if following is None:

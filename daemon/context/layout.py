@@ -76,6 +76,7 @@ class Layout:
         window = self._window(request)
         fits = self._profile.context - request.limits.tokens - 16
         for _ in range(14):
+            window = replace(window, head=stable.key)
             anchor, middle, reason = self._anchors.place(request.prefix, request.suffix, window)
             prompt = self._prompt(request, stable, anchor, middle, reason)
             if count(prompt.tokens) <= fits:
@@ -141,9 +142,9 @@ class Layout:
         """Tokens of `text`, remembered: pieces come again and again. May be called from any thread."""
         return self._counted(text)
 
-    def adopt(self, anchor: Anchor) -> None:
-        """The anchor's prompt is evaluated."""
-        self._anchors.adopt(anchor)
+    def adopt(self, anchor: Anchor, stable: Stable) -> None:
+        """The anchor's prompt behind this stable context is evaluated."""
+        self._anchors.adopt(anchor, stable.key)
 
     def _wide(self, request: CompletionRequest) -> Window:
         settings = self._settings

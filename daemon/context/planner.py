@@ -18,7 +18,7 @@ import msgspec
 from daemon.context.anchor import Anchor
 from daemon.context.budget import choose, rows
 from daemon.context.cursor import around as surroundings
-from daemon.context.epoch import NEAR, Epochs, Wanted
+from daemon.context.epoch import HELD, NEAR, Epochs, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
@@ -55,7 +55,9 @@ class Better:
     prompt: Prompt
     anchor: Anchor
     around: Surroundings
-    stable: Stable | None
+    stable: Stable
+    fresh: bool = False
+    """`stable` is another than the present one."""
 
 
 class Planner:
@@ -75,7 +77,9 @@ class Planner:
         around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
-        stable = NOTHING if self._off(request, around) else self._epochs.current(around, _near(document))
+        stable = (
+            NOTHING if self._off(request, around) else self._epochs.current(around, _near(document, HELD))
+        )
         prompt, anchor = self.layout.plan(request, stable)
         return Planned(request, document, around, window, stable, prompt, anchor)
 
@@ -111,8 +115,8 @@ class Planner:
             share=self.layout.idle_share,
         )
         if planned.request.context == "now":
-            return self._epochs.alone(around, wanted, _near(document))
-        return self._epochs.after(around, wanted, _near(document))
+            return self._epochs.alone(around, wanted, _near(document, NEAR))
+        return self._epochs.after(around, wanted, _near(document, NEAR))
 
     def _off(self, request: CompletionRequest, around: Surroundings) -> bool:
         """Whether there is no stable context: a text without a name could be any, also the one before it."""
@@ -139,16 +143,17 @@ class Planner:
     def better(self, planned: Planned, following: Stable | None) -> Better | None:
         """What to evaluate while nobody waits; None when everything is as it should be."""
         found = self.layout.idle(planned.request, planned.anchor, planned.stable, following)
-        return Better(*found, planned.around, following) if found is not None else None
+        stable = planned.stable if following is None else following
+        return Better(*found, planned.around, stable, following is not None) if found is not None else None
 
     def same(self, planned: Planned) -> Better:
         """The plan itself, where it is not evaluated yet."""
-        return Better(planned.prompt, planned.anchor, planned.around, None)
+        return Better(planned.prompt, planned.anchor, planned.around, planned.stable)
 
     def adopt(self, better: Better) -> None:
         """It is evaluated: the next request uses it."""
-        self.layout.adopt(better.anchor)
-        if better.stable is not None:
+        self.layout.adopt(better.anchor, better.stable)
+        if better.fresh:
             self.begin(better.around, better.stable)
 
     def begin(self, around: Surroundings, stable: Stable) -> None:
@@ -198,9 +203,9 @@ def _shown(planned: Planned, before: str, after: str) -> tuple[int, int]:
     return max(0, line - above), line + below + 1
 
 
-def _near(document: Document) -> list[str]:
-    """Lines around the cursor that tell something."""
+def _near(document: Document, lines: int) -> list[str]:
+    """What tells something of so many lines above and below the cursor, and of its own."""
     at = max(document.offset, 0)
-    above = document.text[max(0, at - _REACH) : at].rsplit("\n", NEAR + 1)[-NEAR - 1 :]
-    below = document.text[at : at + _REACH].split("\n", NEAR + 1)[: NEAR + 1]
+    above = document.text[max(0, at - _REACH) : at].rsplit("\n", lines + 1)[-lines - 1 :]
+    below = document.text[at : at + _REACH].split("\n", lines + 1)[: lines + 1]
     return rows("\n".join(above) + "\n".join(below))
