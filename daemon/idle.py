@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 import time
+from dataclasses import replace
 from typing import Any
 
 from daemon.context.planner import Better, Planned, Planner
@@ -19,6 +20,8 @@ from daemon.nouns import Generation, Limits
 
 _QUIET_S = 0.4
 """Time after an answer before idle work begins."""
+_STEPS = 2
+"""First another epoch, then a better anchor behind it: each is used as soon as it is evaluated."""
 
 
 class Idle:
@@ -70,8 +73,12 @@ class Idle:
         self._choosing = asyncio.ensure_future(asyncio.to_thread(planner.following, planned))
         following = await asyncio.shield(self._choosing)
         better = planner.better(planned, following) or (planner.same(planned) if opened else None)
-        if better is not None and await self._evaluated(better):
+        for _ in range(_STEPS):
+            if better is None or not await self._evaluated(better):
+                break
             planner.adopt(better)
+            planned = replace(planned, stable=better.stable, anchor=better.anchor)
+            better = planner.better(planned, None)
         self._unfinished = None
 
     async def _evaluated(self, better: Better) -> bool:

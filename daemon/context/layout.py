@@ -96,14 +96,12 @@ class Layout:
     def idle(
         self, request: CompletionRequest, anchor: Anchor, stable: Stable, following: Stable | None = None
     ) -> tuple[Prompt, Anchor] | None:
-        """What to evaluate in idle time: the prompt behind the `following` epoch, at a better anchor where
-        there is one. None when the prompt of `anchor` and `stable` is fine as it is."""
+        """What to evaluate in idle time: the prompt behind the `following` epoch, else at a better anchor.
+        None when the prompt of `anchor` and `stable` is fine as it is."""
         if request.anchor_lines is not None or not request.cache:
             return None
         wide = self._anchors.widen(anchor, request.prefix, request.suffix, self._wide(request))
-        if wide is None and following is None:
-            return None
-        for place in (wide, anchor if following is not None else None):
+        for place in (anchor if following is not None else None, wide):
             if place is None or (middle := place.middle(request.prefix, request.suffix)) is None:
                 continue
             prompt = self._prompt(request, following or stable, place, middle, "re-anchored in idle time")
