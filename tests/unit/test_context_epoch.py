@@ -188,6 +188,13 @@ def test_the_text_being_written_is_never_shown() -> None:
     assert b in replanned.pieces
 
 
+def test_a_shown_piece_stays_while_the_cursor_is_only_near_it() -> None:
+    a, other = piece("a"), own("helper")
+    epochs = begun(a, other)
+    assert epochs.after(at(), want(a), lines(other)) is None
+    assert epochs.current(at(), ["far away"]).pieces == (a, other)
+
+
 def test_lines_written_above_a_piece_bring_it_no_nearer() -> None:
     other = own("helper", start_line=60, end_line=64)
     epochs = begun(piece("a"), other)
