@@ -193,6 +193,7 @@ class _Life:
                 projects=self._projects.refused(),
                 ledger=self._ledger.state,
                 resting=self._pipeline.resting,
+                idle_ms=self._pipeline.idle_ms,
             )
         )
 

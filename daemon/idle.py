@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import time
+from dataclasses import replace
 from typing import Any
 
 from daemon.context.planner import Better, Planned, Planner
@@ -18,6 +20,8 @@ from daemon.nouns import Generation, Limits
 
 _QUIET_S = 0.4
 """Time after an answer before idle work begins."""
+_STEPS = 2
+"""First another epoch, then a better anchor behind it: each is used as soon as it is evaluated."""
 
 
 class Idle:
@@ -29,6 +33,8 @@ class Idle:
         self._choosing: asyncio.Future[Any] | None = None
         self._unfinished: tuple[Planner, Planned, bool] | None = None
         self._numbers = itertools.count(1)
+        self.spent_ms = 0.0
+        """Milliseconds in which the engine worked for this, abandoned work included."""
 
     @property
     def resting(self) -> bool:
@@ -67,8 +73,12 @@ class Idle:
         self._choosing = asyncio.ensure_future(asyncio.to_thread(planner.following, planned))
         following = await asyncio.shield(self._choosing)
         better = planner.better(planned, following) or (planner.same(planned) if opened else None)
-        if better is not None and await self._evaluated(better):
+        for _ in range(_STEPS):
+            if better is None or not await self._evaluated(better):
+                break
             planner.adopt(better)
+            planned = replace(planned, stable=better.stable, anchor=better.anchor)
+            better = planner.better(planned, None)
         self._unfinished = None
 
     async def _evaluated(self, better: Better) -> bool:
@@ -79,9 +89,14 @@ class Idle:
             lane="anchor",
             limits=Limits(),
         )
-        with contextlib.suppress(Loading):
+        began = time.monotonic()
+        try:
             async with contextlib.aclosing(self._engine.stream(job)) as events:
                 async for event in events:
                     if isinstance(event, Generation):
                         return event.stop == "warm"
+        except Loading:
+            pass
+        finally:
+            self.spent_ms += (time.monotonic() - began) * 1000
         return False

@@ -19,7 +19,8 @@ def allowed() -> dict[str, str]:
     for section in msgspec.structs.fields(Settings):
         for field in msgspec.structs.fields(section.type):
             for meta in getattr(field.type, "__metadata__", ()):
-                found[f"{section.name}.{field.name}"] = str(meta.extra[PROJECT])
+                if meta.extra is not None:
+                    found[f"{section.name}.{field.name}"] = str(meta.extra[PROJECT])
     return found
 
 

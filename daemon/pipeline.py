@@ -138,7 +138,7 @@ class Pipeline:
         if request.context == "now":
             following = await asyncio.to_thread(planner.following, planned)
             if following is not None:
-                planner.begin(planned.around, *following)
+                planner.begin(planned.around, following)
                 planned = planner.plan(request)
         return planned
 
@@ -228,6 +228,11 @@ class Pipeline:
     def resting(self) -> bool:
         """Whether no idle work waits or runs."""
         return self._idle.resting
+
+    @property
+    def idle_ms(self) -> float:
+        """Milliseconds in which the engine worked while nobody asked."""
+        return self._idle.spent_ms
 
 
 def _lane(request: CompletionRequest) -> Lane:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from daemon.nouns import Lines, Noun
 
 Zone = Literal["code", "comment", "string", "import", "type"]
@@ -132,3 +134,10 @@ class Stable(Noun, frozen=True):
     """In the order of the prompt."""
     lost: tuple[Lost, ...] = ()
     reason: str = ""
+    states: dict[str, bytes] = msgspec.field(default_factory=dict)
+    """Other files that pieces are of → what tells their state when they were chosen from another."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Equal for equal pieces: inside an epoch they are only appended."""
+        return (self.epoch, len(self.pieces)) if self.pieces else (0, 0)

@@ -139,9 +139,9 @@ def measure(reader: Reader, root: Path, target: Target, outcome: Outcome, progre
                 with times.of("build"):
                     following = planner.following(planned)
                 if following is not None:
-                    planner.begin(planned.around, *following)
-                    pieces.append(len(following[0].pieces))
-                    spent.append(sum(layout.count(piece.text) for piece in following[0].pieces))
+                    planner.begin(planned.around, following)
+                    pieces.append(len(following.pieces))
+                    spent.append(sum(layout.count(piece.text) for piece in following.pieces))
                 progress(min(warm.count(), target.builds), target.builds)
         finally:
             mirror.shut()

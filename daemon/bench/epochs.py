@@ -1,28 +1,35 @@
 """`foretype bench typing --context`: a trace typed again with stable context on, counting what is evaluated.
 
 The document stands in a folder of its own (or in --root) that is indexed; every request names its path and
-holds the whole text, as an editor sends it. Where the person paused for a second, idle work may finish, as it
-would have then. Asserted is that the head of the prompt stays byte for byte the same inside an epoch.
+holds the whole text, as an editor sends it. It is opened and read before the first edit. Edits follow each
+other as fast as they are answered; where the recording has a pause, idle work gets that pause and no more,
+and is abandoned by the next edit as it would have been then. A pause is cut when there is nothing left to do,
+and at LONGEST_S. Asserted is that the head of the prompt only grows at its end inside an epoch.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from rich.table import Table
 
 from daemon.bench import keystrokes, ours, rig, stats, traces, wire
 from daemon.bench.keystrokes import Pair, Plan
-from daemon.bench.outcome import Figures, Outcome
+from daemon.bench.outcome import Figures, Outcome, table
 from daemon.errors import BadRequest, EngineFailed
 
-PAUSE_S = 1.0
+LONGEST_S = 10.0
+"""As long as idle work may take for the stable context of a file, and the anchor behind it."""
 _SUFFIXES = {"rustcode": ".rs", "json-crdt-patch": ".ts"}
 """Extension of the documents that the known traces type; others are plain text."""
 Progress = Callable[[int, int], None]
+Shown = tuple[tuple[str, int], ...]
 
 
 async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
@@ -44,20 +51,45 @@ async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
             await here.indexed()
             await _tell(here, "open", file, first.text)
             await here.rested()
-            pairs, number = [await _pair(here, file, first)], 1
-            for state in states:
-                if state.pause >= PAUSE_S:
-                    await here.rested()
-                pairs.append(await _pair(here, file, state))
-                number += 1
-                progress(number, plan.limit)
             outcome = here.outcome("typing", plan.seed)
-    outcome.figures.update(keystrokes.figures_of(pairs))
+            every = itertools.chain((first,), states)
+            pairs, spent = await _typed(here, file, every, lambda done: progress(done, plan.limit))
+    outcome.figures.update(keystrokes.figures_of(pairs), **spent)
     outcome.figures.update(stable_figures([pair.mine for pair in pairs]))
-    outcome.tables.append(
-        keystrokes.shown(f"{trace.name}, {len(pairs)} edits, with context", outcome.figures)
+    title = f"{trace.name}, {len(pairs)} edits from {start}, with context"
+    outcome.tables += [keystrokes.shown(title, outcome.figures), _shown(outcome.figures)]
+    outcome.notes.append(
+        f"pauses of the recording are idle time, cut to {LONGEST_S:.0f} s and where all is done"
     )
     return outcome
+
+
+async def _typed(
+    here: rig.Rig, file: Path, states: Iterable[traces.State], progress: Callable[[int], None]
+) -> tuple[list[Pair], Figures]:
+    """What was answered to it all, and what idle work and the whole took."""
+    before = await here.status()
+    began = sent = time.monotonic()
+    pairs: list[Pair] = []
+    paused = 0.0
+    for state in states:
+        if pairs and state.pause:
+            paused -= time.monotonic()
+            await here.rested(sent + min(state.pause, LONGEST_S))
+            paused += time.monotonic()
+        sent = time.monotonic()
+        pairs.append(await _pair(here, file, state))
+        progress(len(pairs))
+    after = await here.status()
+    evaluated = after["engine"]["evaluated"] - before["engine"]["evaluated"]
+    figures = {
+        "opening_ms": before["idle_ms"],
+        "idle_ms": after["idle_ms"] - before["idle_ms"],
+        "idle_evaluated": float(evaluated - sum(pair.mine.evaluated for pair in pairs)),
+        "paused_s": paused,
+        "seconds": time.monotonic() - began,
+    }
+    return pairs, figures
 
 
 def _named(trace: Path) -> str:
@@ -67,19 +99,43 @@ def _named(trace: Path) -> str:
 
 
 def stable_figures(answers: Sequence[ours.Answer]) -> Figures:
-    """Of the head. Raises EngineFailed when it changed inside an epoch other than by growing."""
-    heads: dict[tuple[int, int], str] = {}
-    for answer in answers:
-        if answer.epoch and heads.setdefault((answer.epoch, answer.stable), answer.head) != answer.head:
-            raise EngineFailed(f"the head of epoch {answer.epoch} changed", "Please report it")
+    """Of the head. Raises EngineFailed when it changed inside an epoch other than by growing at its end."""
+    heads: dict[tuple[int, Shown], str] = {}
+    last: dict[int, Shown] = {}
     inside = [answer for answer in answers if answer.stable]
+    for answer in inside:
+        before = last.get(answer.epoch, ())
+        head = heads.setdefault((answer.epoch, answer.shown), answer.head)
+        if head != answer.head or answer.shown[: len(before)] != before:
+            raise EngineFailed(f"the head of epoch {answer.epoch} changed", "Please report it")
+        last[answer.epoch] = answer.shown
     return {
         "with_context_share": stats.ratio(len(inside), len(answers)),
         "stable_tokens_p50": stats.percentile((answer.stable for answer in inside), 0.5),
-        "epochs": float(len({answer.epoch for answer in inside})),
+        "epochs": float(len(last)),
+        "edits_per_epoch": stats.ratio(len(inside), len(last)),
         "heads": float(len({answer.head for answer in inside})),
         "stable_reevaluated": float(sum(answer.reused < answer.ahead for answer in inside)),
     }
+
+
+ROWS = (
+    ("edits with stable context, share", "with_context_share"),
+    ("tokens of stable context, median", "stable_tokens_p50"),
+    ("epochs", "epochs"),
+    ("edits per epoch", "edits_per_epoch"),
+    ("heads: epochs, and each time one grew", "heads"),
+    ("edits that evaluated stable context again", "stable_reevaluated"),
+    ("idle work while typing, ms of the engine", "idle_ms"),
+    ("… tokens evaluated", "idle_evaluated"),
+    ("idle work at the opening, ms of the engine", "opening_ms"),
+    ("seconds of pauses waited", "paused_s"),
+    ("seconds in all", "seconds"),
+)
+
+
+def _shown(figures: Figures) -> Table:
+    return table("stable context", ["", "figure"], [[words, figures[key]] for words, key in ROWS])
 
 
 async def _pair(here: rig.Rig, file: Path, state: traces.State) -> Pair:

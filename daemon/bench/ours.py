@@ -54,6 +54,8 @@ class Answer:
     """Prompt tokens up to the end of the stable context."""
     stable: int = 0
     """Tokens of stable context among them."""
+    shown: tuple[tuple[str, int], ...] = ()
+    """(source, tokens) of the prompt's segments up to there."""
 
     @property
     def reused(self) -> int:
@@ -182,6 +184,7 @@ def _peer_text(event: Any) -> str:
 def ours_answer(event: Any, text: str, first: float, last: float) -> Answer:
     """From the native door's last event."""
     counters, timings = event.get("counters", {}), event.get("timings", {})
+    shown = _to_context(event)
     return Answer(
         text=text,
         first=first,
@@ -197,8 +200,9 @@ def ours_answer(event: Any, text: str, first: float, last: float) -> Answer:
         reason=event.get("reason", ""),
         epoch=event.get("epoch", 0),
         head=event.get("head", ""),
-        ahead=sum(s["tokens"] for s in _to_context(event)),
-        stable=sum(s["tokens"] for s in _to_context(event) if s["kind"] == "context"),
+        ahead=sum(s["tokens"] for s in shown),
+        stable=sum(s["tokens"] for s in shown if s["kind"] == "context"),
+        shown=tuple((s["source"], s["tokens"]) for s in shown),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import socket
 import sys
@@ -69,14 +70,18 @@ class Rig:
             "the private daemon does not index the folder", "`foretype bench index --root DIR`"
         )
 
-    async def rested(self) -> None:
-        """Wait until no idle work waits or runs. Raises EngineFailed when that takes more than 2 minutes."""
+    async def rested(self, until: float = math.inf) -> None:
+        """Wait until no idle work waits or runs, or until then by the monotonic clock.
+
+        Raises EngineFailed when that takes more than 2 minutes.
+        """
         deadline = time.monotonic() + RESTED_S
-        while time.monotonic() < deadline:
+        while (now := time.monotonic()) < min(until, deadline):
             if (await self.status())["resting"]:
                 return
-            await asyncio.sleep(_LOOK_S)
-        raise EngineFailed(f"idle work did not end within {RESTED_S:g} s", "See `foretype logs`")
+            await asyncio.sleep(max(0.0, min(_LOOK_S, until - now)))
+        if deadline < until:
+            raise EngineFailed(f"idle work did not end within {RESTED_S:g} s", "See `foretype logs`")
 
     @property
     def profile(self) -> dict[str, Any]:

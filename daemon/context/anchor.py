@@ -22,6 +22,7 @@ _KEEP = 128
 """Anchors that are remembered: looking at all of them takes 0.7 ms where none fits."""
 _WORTH = 1.5
 """A window this many times longer is worth an evaluation in idle time."""
+Head = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Window:
     """Lines above the cursor where a new anchor stands; -1 is the cursor itself."""
     tight: bool = False
     """The prompt was too long before: known anchors must fit these sizes too."""
+    head: Head = (0, 0)
+    """What stands before the prefix, see Stable.key: an anchor is evaluated behind one head only."""
     alone: bool = False
     """Measurements: a new anchor, whatever was asked before, and nothing remembered of it."""
 
@@ -86,7 +89,7 @@ class Anchors:
     """Recent anchors of all documents, newest last."""
 
     def __init__(self, keep: int = _KEEP) -> None:
-        self._recent: OrderedDict[Anchor, None] = OrderedDict()
+        self._recent: OrderedDict[tuple[Anchor, Head], None] = OrderedDict()
         self._keep = keep
 
     def place(self, prefix: str, suffix: str, window: Window) -> tuple[Anchor, str, str]:
@@ -96,15 +99,15 @@ class Anchors:
             anchor = Anchor(_tail(prefix[:cut], window.prefix), near(suffix, window.suffix))
             return anchor, prefix[cut:], "an anchor of its own"
         if window.lines >= 0:
-            for anchor in reversed(self._recent):
+            for anchor in self._known(window.head):
                 middle = anchor.middle(prefix, suffix)
                 if middle is not None and len(middle) <= window.middle and window.admits(anchor):
-                    self._remember(anchor)
+                    self._remember(anchor, window.head)
                     return anchor, middle, "typing at a known anchor"
         cut = _cut(prefix, window)
         head, reason = self._head(prefix[:cut], window)
         anchor = Anchor(head, near(suffix, window.suffix))
-        self._remember(anchor)
+        self._remember(anchor, window.head)
         return anchor, prefix[cut:], reason
 
     def widen(self, anchor: Anchor, prefix: str, suffix: str, window: Window) -> Anchor | None:
@@ -122,14 +125,14 @@ class Anchors:
         start = head if wider or not joined or len(joined) > window.prefix else joined
         return Anchor(start, near(suffix, window.suffix))
 
-    def adopt(self, anchor: Anchor) -> None:
-        """`anchor` is evaluated: the next request that fits it uses it."""
-        self._remember(anchor)
+    def adopt(self, anchor: Anchor, head: Head = (0, 0)) -> None:
+        """`anchor` is evaluated behind this head: the next request that fits both uses it."""
+        self._remember(anchor, head)
 
     def _head(self, head: str, window: Window) -> tuple[str, str]:
         """The prefix up to a new anchor, beginning where an evaluated one began if that saves work."""
         best, fresh = "", len(head)
-        for anchor in reversed(self._recent):
+        for anchor in self._known(window.head):
             joined, new = _continue(anchor.prefix, head)
             if joined and len(joined) <= window.prefix and new < fresh:
                 best, fresh = joined, new
@@ -138,9 +141,13 @@ class Anchors:
         room = min(window.prefix, max(window.jump - window.suffix, window.suffix))
         return _convincing(head, _tail(head, room)), "new anchor, new window"
 
-    def _remember(self, anchor: Anchor) -> None:
-        self._recent[anchor] = None
-        self._recent.move_to_end(anchor)
+    def _known(self, head: Head) -> list[Anchor]:
+        """Behind this head, the newest first."""
+        return [anchor for anchor, behind in reversed(self._recent) if behind == head]
+
+    def _remember(self, anchor: Anchor, head: Head) -> None:
+        self._recent[anchor, head] = None
+        self._recent.move_to_end((anchor, head))
         while len(self._recent) > self._keep:
             self._recent.popitem(last=False)
 

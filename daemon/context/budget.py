@@ -20,7 +20,7 @@ from daemon.surroundings import Lost, Piece
 TIERS = ("P1", "P2", "P3", "P4")
 _DECAY = 0.7
 """What a step through references leaves of a score in P3."""
-_SAME = 0.8
+SAME = 0.8
 """Share of a piece's lines that makes it a duplicate."""
 _ORDER = {
     "outline": 0, "definition": 1, "enclosing": 2, "sibling": 3, "similar": 3, "text": 3, "caller": 3,
@@ -44,6 +44,11 @@ class Chosen(Noun, frozen=True):
 def rendered(piece: Piece) -> str:
     """What is encoded for a piece behind its separator: its path as a line, then its text."""
     return f"{piece.path}\n{piece.text}\n"
+
+
+def cost(piece: Piece, count: Callable[[str], int]) -> int:
+    """Tokens of a piece with its separator."""
+    return _SEPARATOR + count(rendered(piece))
 
 
 def choose(
@@ -73,10 +78,11 @@ def choose(
 
 def _rank(piece: Piece) -> tuple[float, str, str, str, float, int]:
     """The best first; a total order, so that the input's order does not matter."""
-    return -_score(piece), piece.source, piece.text, piece.tier, piece.importance, piece.distance
+    return -score(piece), piece.source, piece.text, piece.tier, piece.importance, piece.distance
 
 
-def _score(piece: Piece) -> float:
+def score(piece: Piece) -> float:
+    """What a piece is worth, distance taken into account."""
     return piece.score * _DECAY ** max(0, piece.distance - 1) if piece.tier == "P3" else piece.score
 
 
@@ -90,7 +96,7 @@ class _Desk:
         self.tokens = dict.fromkeys(TIERS, 0)
         self._count = count
         self._costs: dict[str, int] = {}
-        self._shown = _lines(shown)
+        self._shown = telling(shown)
         self._told: dict[str, frozenset[str]] = {}
 
     def sift(self, pieces: Sequence[Piece], tier: str, best: int) -> list[Piece]:
@@ -105,7 +111,7 @@ class _Desk:
                 self._lose(piece, why)
             else:
                 kept.append(piece)
-                told[piece.source] = _lines(piece.text)
+                told[piece.source] = telling(piece.text)
         return kept
 
     def fill(self, pieces: Sequence[Piece], allowance: int, *, trim: bool = False) -> list[Piece]:
@@ -126,7 +132,7 @@ class _Desk:
             self.left -= cost
             self.tokens[fitting.tier] += cost
             self.chosen.append(fitting)
-            self._told[fitting.source] = _lines(fitting.text)
+            self._told[fitting.source] = telling(fitting.text)
         return over
 
     def give_up(self, pieces: Sequence[Piece]) -> None:
@@ -135,13 +141,13 @@ class _Desk:
             self._lose(piece, f"over the {piece.tier} share")
 
     def _redundant(self, piece: Piece, others: Mapping[str, frozenset[str]]) -> str:
-        lines = _lines(piece.text)
+        lines = telling(piece.text)
         if not lines:
             return "empty"
-        if len(lines & self._shown) >= _SAME * len(lines):
+        if len(lines & self._shown) >= SAME * len(lines):
             return "already visible"
         for source, told in others.items():
-            if len(lines & told) >= _SAME * len(lines):
+            if len(lines & told) >= SAME * len(lines):
                 return f"duplicate of {source}"
         return ""
 
@@ -165,15 +171,21 @@ class _Desk:
     def _cost(self, piece: Piece) -> int:
         text = rendered(piece)
         if text not in self._costs:
-            self._costs[text] = _SEPARATOR + self._count(text)
+            self._costs[text] = cost(piece, self._count)
         return self._costs[text]
 
     def _lose(self, piece: Piece, why: str) -> None:
         self.lost.append(
-            Lost(tier=piece.tier, source=piece.source, tokens=self._cost(piece), score=_score(piece), why=why)
+            Lost(tier=piece.tier, source=piece.source, tokens=self._cost(piece), score=score(piece), why=why)
         )
 
 
-@functools.lru_cache(maxsize=256)
-def _lines(text: str) -> frozenset[str]:
-    return frozenset(stripped for line in text.split("\n") if len(stripped := line.strip()) > 1)
+def rows(text: str) -> list[str]:
+    """Lines of a text that tell something, stripped, in their order."""
+    return [bare for line in text.split("\n") if len(bare := line.strip()) > 1]
+
+
+@functools.lru_cache(maxsize=512)
+def telling(text: str) -> frozenset[str]:
+    """`rows`, for comparing texts."""
+    return frozenset(rows(text))

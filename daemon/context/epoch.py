@@ -1,31 +1,65 @@
 """Epochs: the stable part of prompts stays what it is while a person works in one place.
 
-Chosen per file and enclosing scope. Inside an epoch pieces are only appended, so everything evaluated before
-stays evaluated; another epoch begins in idle time, when too little of the old one still matters. Ranking may
-change with every keystroke; the prompt may not.
+    what would be chosen now ─┬→ tells little that is not shown         → the epoch stays
+                              ├→ tells more, and there is room for it   → appended
+                              └→ tells more, or what is shown is false  → another epoch
+
+Ranking changes with every keystroke: names come near, regions grow, outlines are cut to fit. Pieces are
+therefore compared by the lines they tell, never by score or place. How much must be missing before another
+head is evaluated depends on what that costs on this machine. What was chosen stays chosen until it is
+evaluated: short pauses add up.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
+from daemon.context.budget import SAME, cost, rows, score, telling
 from daemon.surroundings import Lost, Piece, Stable, Surroundings
 
 _KEEP = 32
 """Files whose epochs are remembered."""
-_STALE = 0.4
-"""Share of an epoch's tokens that no longer matter from which on it is given up."""
+_LEAST = 0.25
+"""Share of the worth of what would be chosen that must be missing before anything is evaluated for it."""
+_DEAR = 0.35
+"""So much more of it where the evaluation takes all the idle time that stable context may take."""
+_NEW = 0.5
+"""Share of a piece's lines that must be new for it to be appended."""
+HELD = 5
+"""Lines above and below the cursor that no piece may show: they are being written."""
 NEAR = 30
-"""Lines by which a piece of the file itself may have moved since it was chosen."""
-
-_TELLING = 3
-"""Lines in a row by which a piece is recognised."""
+"""Lines above and below the cursor that no new piece may show: they may be written next."""
+_RUN = 3
+"""Lines in a row by which a piece is recognised there."""
 
 Count = Callable[[str], int]
 Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What would be chosen now for `room` tokens."""
+
+    pieces: Sequence[Piece]
+    room: int
+    lost: Sequence[Lost] = ()
+    found: Sequence[Piece] = ()
+    """Everything that could be chosen: what it says is true."""
+    states: Callable[[Collection[str]], dict[str, bytes]] = lambda paths: {}
+    """Paths → what tells one state of each file from another, as far as that is known."""
+    behind: int = 0
+    """Tokens behind the head, which are evaluated anew with every other head."""
+    share: Callable[[int], float] = lambda tokens: 0.0
+    """Tokens → share of the idle time for stable context that evaluating them takes."""
+
+    def worth(self, gain: float, tokens: int) -> bool:
+        """Whether a gain, as a share of what these pieces are worth, pays for so many tokens of a head."""
+        return gain >= _LEAST + _DEAR * min(1.0, self.share(tokens + self.behind))
 
 
 class Epochs:
@@ -35,104 +69,179 @@ class Epochs:
         self._count = count
         self._keep = keep
         self._files: OrderedDict[Key, Stable] = OrderedDict()
-        self._last = 0
+        self._ahead: OrderedDict[Key, Stable] = OrderedDict()
+        """Chosen and not evaluated yet."""
+        self._numbers = itertools.count(1)
 
     def current(self, around: Surroundings, near: Sequence[str] = ()) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
-        A piece of the file itself that would now show the text being written ends it there. `near`: the lines
-        around the cursor, stripped, where line numbers do not tell.
+        `near`: HELD lines around the cursor. A piece of the file itself that shows some of them ends the
+        epoch; the next one is what stands before that piece, which is evaluated.
         """
         stable = self._files.get(_key(around))
         if stable is None:
             return Stable(path=around.path, scope=around.scope, reason="nothing chosen yet")
-        for place, piece in enumerate(stable.pieces):
-            if piece.path == around.path and _holds(piece, around, near):
-                cut = f"{stable.reason}; cut before {piece.source}, which is being written"
-                return msgspec.structs.replace(stable, pieces=stable.pieces[:place], reason=cut)
+        held = next((place for place, p in enumerate(stable.pieces) if _holds(p, around, near)), None)
+        if held is not None:
+            why = f"cut before {stable.pieces[held].source}, which is being written"
+            stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:held], why)
         return stable
 
-    def after(
-        self,
-        around: Surroundings,
-        pieces: Sequence[Piece],
-        lost: Sequence[Lost],
-        room: int,
-        *,
-        changed: Collection[str] = (),
-        near: Sequence[str] = (),
-    ) -> Stable | None:
-        """What should follow the current epoch, given what would be chosen now, in `room` tokens.
-
-        `changed` are paths whose text is another since the epoch was chosen: what an epoch shows of them must
-        be what they hold now. None when the current epoch is good enough. Used once it is adopted.
-        """
-        shown = self.current(around, near)
-        wanted = [p for p in pieces if not (p.path == around.path and _holds(p, around, near))]
-        if not shown.pieces:
-            return self._new(around, wanted, lost, "first epoch") if wanted else None
-        kept = [piece for piece in shown.pieces if piece in wanted]
-        if why := self._over(around, kept, wanted, changed):
-            return self._new(around, [*kept, *(p for p in wanted if p not in kept)], lost, why)
-        new, left = [], room - sum(map(self._tokens, shown.pieces))
-        for piece in wanted:
-            if piece not in kept and not _older(piece, shown.pieces) and self._tokens(piece) <= left:
-                left -= self._tokens(piece)
-                new.append(piece)
-        if not new:
+    def after(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable | None:
+        """What should follow the current epoch, given what would be chosen now. None when that is good
+        enough. Used once it is adopted; until then what was chosen last is chosen again if it still may.
+        `near`: NEAR lines around the cursor."""
+        key = _key(around)
+        shown = self._files.get(key, Stable())
+        wanted = replace(wanted, pieces=[p for p in wanted.pieces if not _holds(p, around, near)])
+        following = self._following(around, shown, wanted)
+        if following is None:
+            self._ahead.pop(key, None)
             return None
-        reason = f"epoch {shown.epoch}, {len(new)} appended"
-        return msgspec.structs.replace(
-            shown, scope=around.scope, pieces=(*shown.pieces, *new), lost=tuple(lost), reason=reason
-        )
+        ahead = self._ahead.get(key)
+        if ahead is not None and not any(_holds(piece, around, near) for piece in ahead.pieces):
+            following = self._following(around, ahead, wanted) or ahead
+        self._remember(self._ahead, key, following)
+        return following
 
-    def _over(
-        self, around: Surroundings, kept: Sequence[Piece], wanted: Sequence[Piece], changed: Collection[str]
-    ) -> str:
-        """Why the epoch is over; empty when it is not."""
-        old = self._files[_key(around)].pieces
-        gone = [piece for piece in old if piece not in kept]
-        for piece in gone:
-            own = piece.path == around.path  # changes with every keystroke, and is no less true for that
-            if piece.path in changed or (not own and _older(piece, wanted)):
-                return f"{piece.source} has changed"
-        total = sum(map(self._tokens, old))
-        stale = sum(map(self._tokens, gone))
-        return f"{stale} of {total} tokens no longer matter" if stale > _STALE * total else ""
+    def alone(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable:
+        """What would be chosen now, whatever was chosen before."""
+        pieces = [p for p in wanted.pieces if not _holds(p, around, near)]
+        return self._numbered(_basis(around, Stable(), wanted), pieces, "for one request")
 
     def adopt(self, around: Surroundings, stable: Stable) -> None:
         """`stable` is evaluated: the next request in this file uses it."""
-        self._files[_key(around)] = stable
-        self._files.move_to_end(_key(around))
-        while len(self._files) > self._keep:
-            self._files.popitem(last=False)
+        self._ahead.pop(_key(around), None)
+        self._remember(self._files, _key(around), stable)
 
-    def _new(self, around: Surroundings, pieces: Sequence[Piece], lost: Sequence[Lost], why: str) -> Stable:
-        self._last += 1
-        return Stable(
-            epoch=self._last, path=around.path, scope=around.scope, pieces=tuple(pieces), lost=tuple(lost),
-            reason=f"epoch {self._last}: {why}",
-        )  # fmt: skip
+    def _following(self, around: Surroundings, shown: Stable, wanted: Wanted) -> Stable | None:
+        """What is better than `shown` by so much that it should be evaluated."""
+        basis = _basis(around, shown, wanted)
+        if not shown.pieces:
+            return self._numbered(basis, wanted.pieces, "first epoch") if wanted.pieces else None
+        false = [p for p in shown.pieces if _changed(p, shown, basis) and not _true(p, wanted.found)]
+        fresh = self._renewed(shown, wanted, false)
+        if false:
+            return self._numbered(basis, fresh, f"{false[0].source} has changed")
+        missing, added = self._missing(wanted, shown.pieces), self._fitting(shown, wanted)
+        whole = (*shown.pieces, *added)
+        if added and wanted.worth(missing - self._missing(wanted, whole), self._tokens(added)):
+            known = {**basis.states, **shown.states}
+            reason = f"epoch {shown.epoch}, {len(added)} appended"
+            return msgspec.structs.replace(basis, pieces=whole, states=known, reason=reason)
+        gain = missing - self._missing(wanted, fresh)
+        if wanted.worth(gain, self._tokens(fresh[_common(fresh, shown.pieces) :])):
+            return self._numbered(basis, fresh, f"{gain:.0%} of what matters was not shown")
+        return None
 
-    def _tokens(self, piece: Piece) -> int:
-        return self._count(piece.text)
+    def _missing(self, wanted: Wanted, shown: Sequence[Piece]) -> float:
+        """Share of what is wanted, by score and tokens, that `shown` does not tell."""
+        lines = _lines(shown)
+        worth = [score(piece) * self._tokens([piece]) for piece in wanted.pieces]
+        missing = sum(w * _fresh(piece, lines) for w, piece in zip(worth, wanted.pieces, strict=True))
+        return missing / sum(worth) if any(worth) else 0.0
+
+    def _fitting(self, shown: Stable, wanted: Wanted) -> list[Piece]:
+        """Wanted pieces that may stand behind what is shown: new ones, as there is room."""
+        lines, things = _lines(shown.pieces), {_thing(piece) for piece in shown.pieces if piece.name}
+        left = wanted.room - self._tokens(shown.pieces)
+        added = []
+        for piece in wanted.pieces:
+            if _thing(piece) in things or _fresh(piece, lines) < _NEW:
+                continue
+            if (tokens := self._tokens([piece])) <= left:
+                left -= tokens
+                added.append(piece)
+        return added
+
+    def _renewed(self, shown: Stable, wanted: Wanted, false: Collection[Piece]) -> list[Piece]:
+        """Wanted pieces within their room. What is shown already comes first, as it is shown."""
+        true = [piece for piece in shown.pieces if piece not in false]
+        kept = [piece for piece in true if any(_tells(piece, other) for other in wanted.pieces)]
+        rest = [piece for piece in wanted.pieces if not any(_tells(other, piece) for other in kept)]
+        left, fresh = wanted.room, []
+        for piece in (*kept, *rest):
+            if (tokens := self._tokens([piece])) <= left:
+                left -= tokens
+                fresh.append(piece)
+        return fresh
+
+    def _numbered(self, basis: Stable, pieces: Iterable[Piece], why: str) -> Stable:
+        """Another epoch."""
+        number = next(self._numbers)
+        reason = f"epoch {number}: {why}"
+        return msgspec.structs.replace(basis, epoch=number, pieces=tuple(pieces), reason=reason)
+
+    def _tokens(self, pieces: Iterable[Piece]) -> int:
+        return sum(cost(piece, self._count) for piece in pieces)
+
+    def _remember(self, table: OrderedDict[Key, Stable], key: Key, stable: Stable) -> None:
+        table[key] = stable
+        table.move_to_end(key)
+        while len(table) > self._keep:
+            table.popitem(last=False)
 
 
 def _key(around: Surroundings) -> Key:
     return around.root, around.path
 
 
+def _basis(around: Surroundings, shown: Stable, wanted: Wanted) -> Stable:
+    """What is shown, as of now."""
+    paths = {piece.path for piece in (*shown.pieces, *wanted.pieces)} - {"", around.path}
+    states = wanted.states(paths)  # not of the file itself: every keystroke makes it another
+    return msgspec.structs.replace(
+        shown, path=around.path, scope=around.scope, lost=tuple(wanted.lost), states=states
+    )
+
+
+def _thing(piece: Piece) -> tuple[str, str, str]:
+    """What a named piece is a text of: two texts of one thing would contradict each other."""
+    return piece.path, piece.kind, piece.name
+
+
+def _lines(pieces: Iterable[Piece]) -> frozenset[str]:
+    return frozenset().union(*(telling(piece.text) for piece in pieces))
+
+
+def _fresh(piece: Piece, lines: frozenset[str]) -> float:
+    """Share of a piece's lines that are not among `lines`."""
+    own = telling(piece.text)
+    return len(own - lines) / len(own) if own else 0.0
+
+
+def _tells(piece: Piece, other: Piece) -> bool:
+    """Whether a piece tells nearly all of another of its file."""
+    return piece.path == other.path and _fresh(other, telling(piece.text)) <= 1 - SAME
+
+
+def _true(piece: Piece, found: Iterable[Piece]) -> bool:
+    """Whether what a piece says is found in its file as it is now."""
+    return any(piece.path == other.path and not _fresh(piece, telling(other.text)) for other in found)
+
+
+def _changed(piece: Piece, shown: Stable, now: Stable) -> bool:
+    """Whether a piece's file is known to be another than it was when it was chosen."""
+    before = shown.states.get(piece.path)
+    return before is not None and now.states.get(piece.path, before) != before
+
+
+def _common(pieces: Sequence[Piece], others: Sequence[Piece]) -> int:
+    """How many pieces both begin with."""
+    pairs = zip(pieces, others, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _holds(piece: Piece, around: Surroundings, near: Sequence[str]) -> bool:
-    """Whether a piece of the cursor's file shows the definition that the cursor is in, or lines near it."""
-    if piece.kind in ("outline", "enclosing"):
+    """Whether a piece of the cursor's file shows lines near the cursor, as these are now: where they stood
+    when the piece was chosen tells nothing once something is written above them."""
+    if piece.path != around.path or piece.kind in ("outline", "enclosing"):
         return False
-    named = bool(piece.name) and any(scope.name == piece.name.split(".")[-1] for scope in around.chain)
-    if near:
-        rows = [bare for row in piece.text.split("\n") if (bare := row.strip())][:_TELLING]
-        return named or any(near[at : at + len(rows)] == rows for at in range(len(near) - len(rows) + 1))
-    return named or piece.start_line - NEAR <= around.line < piece.end_line + NEAR
+    own = rows(piece.text)
+    size = min(_RUN, len(own))
+    return size > 1 and not _runs(own, size).isdisjoint(_runs(near, size))
 
 
-def _older(piece: Piece, wanted: Sequence[Piece]) -> bool:
-    """Whether `wanted` holds a text of the same thing: two versions of one definition would contradict."""
-    return any((p.path, p.kind, p.name) == (piece.path, piece.kind, piece.name) and p.name for p in wanted)
+def _runs(lines: Sequence[str], size: int) -> set[tuple[str, ...]]:
+    return set(zip(*(lines[at:] for at in range(size)), strict=False))

@@ -76,6 +76,7 @@ class Layout:
         window = self._window(request)
         fits = self._profile.context - request.limits.tokens - 16
         for _ in range(14):
+            window = replace(window, head=stable.key)
             anchor, middle, reason = self._anchors.place(request.prefix, request.suffix, window)
             prompt = self._prompt(request, stable, anchor, middle, reason)
             if count(prompt.tokens) <= fits:
@@ -95,14 +96,12 @@ class Layout:
     def idle(
         self, request: CompletionRequest, anchor: Anchor, stable: Stable, following: Stable | None = None
     ) -> tuple[Prompt, Anchor] | None:
-        """What to evaluate in idle time: the prompt behind the `following` epoch, at a better anchor where
-        there is one. None when the prompt of `anchor` and `stable` is fine as it is."""
+        """What to evaluate in idle time: the prompt behind the `following` epoch, else at a better anchor.
+        None when the prompt of `anchor` and `stable` is fine as it is."""
         if request.anchor_lines is not None or not request.cache:
             return None
         wide = self._anchors.widen(anchor, request.prefix, request.suffix, self._wide(request))
-        if wide is None and following is None:
-            return None
-        for place in (wide, anchor if following is not None else None):
+        for place in (anchor if following is not None else None, wide):
             if place is None or (middle := place.middle(request.prefix, request.suffix)) is None:
                 continue
             prompt = self._prompt(request, following or stable, place, middle, "re-anchored in idle time")
@@ -133,13 +132,17 @@ class Layout:
         room = min(room, self._profile.context // 2 - window - sent - _SCAFFOLD)
         return max(0, min(room, int(self._settings.stable_ms * self._rate)) if self._rate else room)
 
+    def idle_share(self, tokens: int) -> float:
+        """Share of `stable_ms` that evaluating `tokens` takes; 0 where the rate is not known."""
+        return tokens / (self._rate * max(1, self._settings.stable_ms)) if self._rate else 0.0
+
     def count(self, text: str) -> int:
         """Tokens of `text`, remembered: pieces come again and again. May be called from any thread."""
         return self._counted(text)
 
-    def adopt(self, anchor: Anchor) -> None:
-        """The anchor's prompt is evaluated."""
-        self._anchors.adopt(anchor)
+    def adopt(self, anchor: Anchor, stable: Stable) -> None:
+        """The anchor's prompt behind this stable context is evaluated."""
+        self._anchors.adopt(anchor, stable.key)
 
     def _wide(self, request: CompletionRequest) -> Window:
         settings = self._settings

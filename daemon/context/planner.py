@@ -9,16 +9,16 @@ A request is answered with what is evaluated already: candidates are only looked
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import msgspec
 
 from daemon.context.anchor import Anchor
-from daemon.context.budget import choose
+from daemon.context.budget import choose, rows
 from daemon.context.cursor import around as surroundings
-from daemon.context.epoch import NEAR, Epochs
+from daemon.context.epoch import HELD, NEAR, Epochs, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
@@ -31,8 +31,8 @@ from daemon.settings import Context
 from daemon.surroundings import Piece, Stable, Surroundings, WindowClass
 from indexer.errors import IndexDamaged
 
-_FILES = 64
-"""Files whose state at their epoch's beginning is remembered."""
+_REACH = 8_000
+"""Characters on each side of the cursor that lines near it are looked for in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ class Better:
     prompt: Prompt
     anchor: Anchor
     around: Surroundings
-    stable: Stable | None
-    marks: dict[str, bytes]
+    stable: Stable
+    fresh: bool = False
+    """`stable` is another than the present one."""
 
 
 class Planner:
@@ -69,7 +70,6 @@ class Planner:
         self._settings = settings
         self._tiers = Tiers(readers, mirror)
         self._epochs = Epochs(layout.count)
-        self._marks: OrderedDict[tuple[str, str], dict[str, bytes]] = OrderedDict()
 
     def plan(self, request: CompletionRequest) -> Planned:
         """The prompt for a request, from what is known without looking far. Raises NotSupported."""
@@ -77,13 +77,14 @@ class Planner:
         around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
-        stable = NOTHING if self._off(request, around) else self._epochs.current(around, _near(document))
+        stable = (
+            NOTHING if self._off(request, around) else self._epochs.current(around, _near(document, HELD))
+        )
         prompt, anchor = self.layout.plan(request, stable)
         return Planned(request, document, around, window, stable, prompt, anchor)
 
-    def following(self, planned: Planned) -> tuple[Stable, dict[str, bytes]] | None:
-        """The epoch that should follow, and the state of the files it shows. None when the present one is
-        good enough. Takes some 10 ms."""
+    def following(self, planned: Planned) -> Stable | None:
+        """The epoch that should follow; None when the present one is good enough. Takes some 10 ms."""
         around, document = planned.around, planned.document
         if self._off(planned.request, around):
             return None
@@ -91,11 +92,12 @@ class Planner:
         shown = _shown(planned, before, after)
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
-        found = self._tiers.candidates(around, document.text, shown, history, extras)
+        pieces = self._tiers.candidates(around, document.text, shown, history, extras)
+        found = [_redacted(piece) for piece in pieces]
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
         room = self.layout.stable_room(self._most(planned) - taken, planned.request, planned.prompt)
         chosen = choose(
-            [_redacted(piece) for piece in found],
+            found,
             room=room + taken,
             taken=taken,
             shares=self._settings.shares,
@@ -103,14 +105,18 @@ class Planner:
             best=self._settings.best,
             shown=planned.anchor.prefix + before + planned.anchor.suffix + after,
         )
-        marks = self._states(around, [*chosen.pieces, *planned.stable.pieces])
-        known = self._marks.get((around.root, around.path), {})
-        changed = {path for path, mark in known.items() if marks.get(path, mark) != mark}
-        changed.discard(around.path)  # changes with every keystroke; what is older than wanted ends the epoch
-        stable = self._epochs.after(
-            around, chosen.pieces, chosen.lost, room, changed=changed, near=_near(document)
+        wanted = Wanted(
+            pieces=chosen.pieces,
+            room=room,
+            lost=chosen.lost,
+            found=found,
+            states=lambda paths: self._states(around, paths),
+            behind=taken,
+            share=self.layout.idle_share,
         )
-        return (stable, marks) if stable is not None else None
+        if planned.request.context == "now":
+            return self._epochs.alone(around, wanted, _near(document, NEAR))
+        return self._epochs.after(around, wanted, _near(document, NEAR))
 
     def _off(self, request: CompletionRequest, around: Surroundings) -> bool:
         """Whether there is no stable context: a text without a name could be any, also the one before it."""
@@ -134,41 +140,35 @@ class Planner:
         window = planned.window
         return sized("complex", window.lines, "", rate=self.layout.rate, settings=self._settings).context
 
-    def better(self, planned: Planned, following: tuple[Stable, dict[str, bytes]] | None) -> Better | None:
+    def better(self, planned: Planned, following: Stable | None) -> Better | None:
         """What to evaluate while nobody waits; None when everything is as it should be."""
-        stable, marks = following or (None, {})
-        found = self.layout.idle(planned.request, planned.anchor, planned.stable, stable)
-        return Better(*found, planned.around, stable, marks) if found is not None else None
+        found = self.layout.idle(planned.request, planned.anchor, planned.stable, following)
+        stable = planned.stable if following is None else following
+        return Better(*found, planned.around, stable, following is not None) if found is not None else None
 
     def same(self, planned: Planned) -> Better:
         """The plan itself, where it is not evaluated yet."""
-        return Better(planned.prompt, planned.anchor, planned.around, None, {})
+        return Better(planned.prompt, planned.anchor, planned.around, planned.stable)
 
     def adopt(self, better: Better) -> None:
         """It is evaluated: the next request uses it."""
-        self.layout.adopt(better.anchor)
-        if better.stable is not None:
-            self.begin(better.around, better.stable, better.marks)
+        self.layout.adopt(better.anchor, better.stable)
+        if better.fresh:
+            self.begin(better.around, better.stable)
 
-    def begin(self, around: Surroundings, stable: Stable, marks: dict[str, bytes]) -> None:
+    def begin(self, around: Surroundings, stable: Stable) -> None:
         """Use an epoch from now on, evaluated or not."""
         self._epochs.adopt(around, stable)
-        key = around.root, around.path
-        self._marks[key] = marks
-        self._marks.move_to_end(key)
-        while len(self._marks) > _FILES:
-            self._marks.popitem(last=False)
 
-    def _states(self, around: Surroundings, pieces: list[Piece]) -> dict[str, bytes]:
+    def _states(self, around: Surroundings, paths: Collection[str]) -> dict[str, bytes]:
         """Path → what tells one state of that file from another."""
-        paths = {piece.path for piece in pieces if piece.path}
         unsaved = (d for d in self._mirror.unsaved() if d.root == around.root)
         open_now = {document.relative: str(document.version).encode() for document in unsaved}
-        found = {path: open_now[path] for path in paths & open_now.keys()}
+        found = {path: open_now[path] for path in open_now.keys() & paths}
         holder = self._readers.find(str(PurePath(around.root) / around.path)) if around.root else None
         if holder is None:
             return found
-        for path in paths - found.keys():
+        for path in set(paths) - found.keys():
             try:
                 row = holder.reader.file(path)
             except IndexDamaged:
@@ -203,11 +203,9 @@ def _shown(planned: Planned, before: str, after: str) -> tuple[int, int]:
     return max(0, line - above), line + below + 1
 
 
-def _near(document: Document) -> list[str]:
-    """Lines around the cursor of a window: its line numbers are not those that an epoch was chosen by."""
-    if document.whole:
-        return []
-    above = document.text[: document.offset].rsplit("\n", NEAR + 1)[-NEAR - 1 :]
-    below = document.text[document.offset :].split("\n", NEAR + 1)[: NEAR + 1]
-    rows = (*above[:-1], above[-1] + below[0], *below[1:])
-    return [bare for row in rows if (bare := row.strip())]
+def _near(document: Document, lines: int) -> list[str]:
+    """What tells something of so many lines above and below the cursor, and of its own."""
+    at = max(document.offset, 0)
+    above = document.text[max(0, at - _REACH) : at].rsplit("\n", lines + 1)[-lines - 1 :]
+    below = document.text[at : at + _REACH].split("\n", lines + 1)[: lines + 1]
+    return rows("\n".join(above) + "\n".join(below))

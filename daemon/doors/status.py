@@ -41,6 +41,8 @@ class Facts:
     ledger: _Body
     resting: bool
     """No idle work waits or runs."""
+    idle_ms: float
+    """In which the engine worked while nobody asked."""
 
 
 def status_body(facts: Facts) -> _Body:
@@ -67,6 +69,7 @@ def status_body(facts: Facts) -> _Body:
         "projects": facts.projects,
         "ledger": facts.ledger,
         "resting": facts.resting,
+        "idle_ms": round(facts.idle_ms, 1),
         "children": _children(facts),
         "refusals": counters.get("refused", {}),
         "dropped": counters.get("dropped", {}),

@@ -75,6 +75,9 @@ def test_typing_with_context(tiny_model: Path, trace: Path, tmp_path: Path) -> N
     assert figures["with_context_share"] == 1
     assert figures["stable_tokens_p50"] > 10
     assert figures["epochs"] == 1
+    assert figures["edits_per_epoch"] == 14
+    assert figures["opening_ms"] > 0
+    assert figures["idle_ms"] >= 0
     assert figures["stable_reevaluated"] == 0
     assert figures["evaluated_p50"] <= 4
 

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from daemon.bench import keystrokes, ours, realtime, traces, wire
+from daemon.bench import epochs, keystrokes, ours, realtime, traces, wire
 from daemon.bench.keystrokes import Pair
 from daemon.bench.outcome import Outcome
 from daemon.bench.realtime import Beat, Heard
+from daemon.errors import EngineFailed
 
 
 def answer(
@@ -63,6 +64,38 @@ def test_the_table_shows_both_sides_and_the_ratio() -> None:
     shown = keystrokes.shown("both", keystrokes.figures_of(pairs()))
     assert [str(column.header) for column in shown.columns][1:] == ["foretype", "peer", "ratio"]
     assert list(shown.columns[3].cells)[3] == "10 / 10 / 10"
+
+
+def told(epoch: int, head: str, *shown: str, evaluated: int = 2) -> ours.Answer:
+    context = tuple((source, 10) for source in shown)
+    return ours.Answer(
+        "x", 1, 1, prompt=100, evaluated=evaluated, epoch=epoch, head=head,
+        ahead=10 * len(shown), stable=10 * len(shown), shown=context,
+    )  # fmt: skip
+
+
+def test_a_head_may_grow_and_another_epoch_may_have_another() -> None:
+    answers = [
+        told(0, ""),
+        told(1, "h", "a"),
+        told(1, "h", "a"),
+        told(1, "i", "a", "b", evaluated=85),
+        told(2, "j", "b"),
+    ]
+    figures = epochs.stable_figures(answers)
+    assert figures["with_context_share"] == 0.8
+    assert figures["epochs"] == 2
+    assert figures["edits_per_epoch"] == 2
+    assert figures["heads"] == 3
+    assert figures["stable_reevaluated"] == 1
+
+
+@pytest.mark.parametrize(
+    "later", [told(1, "i", "a", "b"), told(1, "h", "a"), told(1, "h", "b", "a"), told(1, "i", "c", "a", "b")]
+)
+def test_a_head_that_changes_inside_an_epoch_is_an_error(later: ours.Answer) -> None:
+    with pytest.raises(EngineFailed, match="the head of epoch 1 changed"):
+        epochs.stable_figures([told(1, "h", "a", "b"), later])
 
 
 def test_realtime_shares() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -156,3 +157,17 @@ def test_a_small_window_is_still_found_again() -> None:
     again, _, reason = anchors.place(head + "    last = c", "\nend\n", window)
     assert again == anchor
     assert "known anchor" in reason
+
+
+def test_an_anchor_is_known_behind_its_own_head_only() -> None:
+    anchors, cursor = Anchors(), len(DOC) // 2
+    slow = replace(W, jump=400, head=(1, 3))
+    first = anchors.place(*window(DOC, cursor), slow)[0]
+    wide = anchors.widen(first, *window(DOC, cursor), replace(W, prefix=4000))
+    assert wide is not None
+    anchors.adopt(wide, (1, 3))
+    assert anchors.place(*window(DOC, cursor), slow)[0] is wide
+    other, _, reason = anchors.place(*window(DOC, cursor), replace(slow, head=(2, 1)))
+    assert len(other.prefix) < len(wide.prefix), "all of it would be evaluated for one keystroke"
+    assert reason == "new anchor, new window"
+    assert anchors.place(*window(DOC, cursor), slow)[0] is wide

@@ -142,6 +142,42 @@ async def test_context_comes_in_idle_time_and_then_stays(
     assert len(heads) == 1
 
 
+async def test_an_epoch_lasts_while_a_person_types_on_in_one_function(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    typed, heads = "", set()
+    for line in (
+        " max(orders, key=str)\n",
+        "    total = best.total_price(discount=0.5)\n",
+        "    customer = best.customer\n",
+        "    others = load_orders(summary(path))\n",
+    ):
+        typed += line
+        done = await pipeline.complete(ask(root, typed))
+        await resting(pipeline)
+        heads.add((done.epoch, done.head))
+    assert len(heads) == 1
+    assert next(iter(heads))[0] == 1
+
+
+async def test_another_epoch_is_used_before_a_wider_window_is_evaluated_behind_it(
+    engine: ScriptedEngine, root: Path
+) -> None:
+    pipeline = Pipeline(engine, Settings(context=Context(stable_ms=600_000, jump_ms=1)), Metrics())
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    head, wide = (text(job) for job in engine.jobs if job.id.startswith("idle"))
+    assert "def load_orders(path: str)" in head
+    assert '"""Reports."""' not in head
+    assert '"""Reports."""' in wide
+    done = await pipeline.complete(ask(root, " m"))
+    assert shown(done)
+    assert done.counters.evaluated <= 4
+    await pipeline.close()
+
+
 async def test_an_opened_document_is_evaluated_before_the_first_keystroke(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
