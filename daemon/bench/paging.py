@@ -29,7 +29,9 @@ TOKENS = 3000
 ANSWER = 8
 RESIDENT = 3
 _CHARS = 4.5
-"""Characters per token that are generated; the daemon shows as many of them as it was told to."""
+"""Characters per token that are generated; the prompts are cut to size with the model's own count."""
+_SAMPLE = 1500
+"""Characters that are counted for it."""
 _LOOK_S = 0.02
 _PAGED_S = 180.0
 _SLACK = 48 * 2**20
@@ -152,7 +154,7 @@ class Session:
         tokens = self.plan.tokens
         engine = {"context": RESIDENT * (tokens + tokens // 8), "page_mb": host_mb, "disk_mb": disk_mb}
         async with rig.running(
-            self.plan.model, folder=self.home, engine=engine, prefix_tokens=tokens, jump_ms=600_000
+            self.plan.model, folder=self.home, engine=engine, prefix_tokens=2 * tokens, jump_ms=600_000
         ) as here:
             await ours.ask(here.endpoint, ours.ask_body("# " + "warm up " * 300, "", tokens=4))
             watch = Watch(self.folder, host_mb * _MB, disk_mb * _MB)
@@ -171,13 +173,16 @@ class Session:
             watch.look(pid, before)
             await asyncio.sleep(_LOOK_S)
 
+    @staticmethod
+    def body(text: str) -> bytes:
+        """The question at the end of a text."""
+        return ours.ask_body(text, "", tokens=ANSWER, context="none", window="complex", margins=True)
+
     async def visit(self, here: rig.Rig, files: Iterable[int]) -> Visits:
         """Ask once in each file, then wait until everything is kept."""
         visits = Visits()
         for number in files:
-            text = self.files[number]
-            body = ours.ask_body(text, "", tokens=ANSWER, context="none", window="complex", margins=True)
-            visits.answers[number] = await ours.ask(here.endpoint, body)
+            visits.answers[number] = await ours.ask(here.endpoint, self.body(self.files[number]))
             self._done += 1
             self._progress(self._done, self._rounds)
         visits.levels = await kept(here)
@@ -220,6 +225,9 @@ async def rounds(session: Session) -> tuple[Outcome, dict[str, Visits]]:
     plan, everything = session.plan, range(session.plan.files)
     async with session.daemon(1, 0) as here:
         profile, outcome = here.profile, here.outcome("paging", plan.seed)
+        sample = await ours.ask(here.endpoint, session.body(session.files[0][:_SAMPLE]))
+    length = plan.tokens * _SAMPLE // sample.prompt
+    session.files = [text[:length] for text in session.files]
     each = int(profile["kv_bytes"] / profile["context"] * plan.tokens * 1.25 / _MB) + 1
     host, disk = plan.files // 2 * each, (plan.files + 2) * each
     session.watches.clear()

@@ -22,6 +22,8 @@ from daemon.engine.startup import build
 from daemon.errors import ForetypeError
 
 _CHUNK = 1 << 16
+_LEAVE_S = 0.25
+"""For keeping what is evaluated, after Stop: the parent does not wait long."""
 
 
 class Outbox:
@@ -52,6 +54,8 @@ def main() -> None:
     loaded.wait()
     if holder:
         holder[0].run()
+        holder[0].leave(_LEAVE_S)
+    os._exit(0)
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -70,7 +74,9 @@ def _read(source: BinaryIO, outbox: Outbox, holder: list[Loop], loaded: threadin
                     target=_load, args=(message, outbox, holder, loaded), daemon=True, name="load"
                 ).start()
             elif isinstance(message, Stop):
-                os._exit(0)
+                if not holder:
+                    os._exit(0)
+                holder[0].lanes.close()
             elif holder:
                 _handle(message, holder[0], outbox.send)
             elif isinstance(message, Submit):

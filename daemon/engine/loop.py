@@ -89,6 +89,11 @@ class Loop:
                 self.paging.stir()
         self._resume(self._desk.works)
 
+    def leave(self, seconds: float) -> None:
+        """After `run`: keep what is resident for the next start, as far as the time allows."""
+        if self.paging:
+            self.paging.leave(seconds)
+
     def tick(self) -> None:
         """One decode at most."""
         self._resume([work for work in self._desk.works if work.run.ticket.due])

@@ -90,7 +90,7 @@ class Pages:
         if near and (shared == end - start or (end - start < CHUNK and end - start - shared < LEAST)):
             self._tree.use(near, now)
             return end
-        waiting = self._disk.pending if self._disk is not None else 0
+        waiting = self.writing
         if self._copy_out(sequence, page):
             return end
         return start if waiting else n
@@ -130,6 +130,16 @@ class Pages:
         """In idle moments: write what a disk that came back has missed, and give memory back."""
         self._tree.trim()
 
+    @property
+    def lasting(self) -> bool:
+        """Whether pages reach the disk."""
+        return self._tree.writes()
+
+    @property
+    def writing(self) -> int:
+        """Pages on their way there."""
+        return self._disk.pending if self._disk is not None else 0
+
     def report(self) -> Paged:
         """Levels and counters. May be called from any thread: it only reads."""
         disk, ceiling = self._disk, self._tree.ceiling
@@ -142,7 +152,7 @@ class Pages:
             disk_bytes=disk.size if disk else 0,
             disk_ceiling=disk.ceiling if disk else 0,
             disk_why=disk.why if disk else "no folder",
-            writing=disk.pending if disk else 0,
+            writing=self.writing,
             out_tokens=self._tokens["out"],
             host_tokens=self._tokens["host"],
             disk_tokens=self._tokens["disk"],

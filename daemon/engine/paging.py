@@ -24,6 +24,7 @@ _REST_S = 20.0
 """Quiet time before the rests behind them are kept too."""
 _BEHIND_S = 0.05
 """Until the disk is looked at again while it is behind."""
+_WRITING_S = 0.005
 
 
 class Paging:
@@ -86,6 +87,16 @@ class Paging:
         while before < at < n:
             before = at
             at = self._pages.put(resident.sequence, resident.tokens[:n], resident.widths[:n], at)
+
+    def leave(self, seconds: float) -> None:
+        """Keep what is resident on disk, the last used first, for `seconds` at most."""
+        until = time.monotonic() + seconds
+        for resident in sorted(self._tree.residents, key=lambda r: -r.used):
+            if not self._pages.lasting or time.monotonic() > until:
+                return
+            self.keep(resident)
+        while self._pages.writing and time.monotonic() < until:
+            time.sleep(_WRITING_S)
 
     def evaluated(self, rows: int, ms: float) -> None:
         """See Pages.evaluated."""

@@ -153,6 +153,18 @@ def test_quiet_engines_keep_whole_pages_first(made: Ticking, tmp_path: Path) -> 
     assert paging.report().host_pages == 2
 
 
+def test_an_engine_that_ends_keeps_the_rests_too(model: Model, tmp_path: Path) -> None:
+    before = Ticking(model, cells=1024)
+    before.page(tmp_path, host=100, disk=100)
+    before.ask(prompt(1))
+    before.loop.leave(20)
+    before.close()
+    after = Ticking(model, cells=1024)
+    after.page(tmp_path, host=100, disk=100)
+    assert after.ask(prompt(1)).counters.evaluated == 1
+    after.close()
+
+
 def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: Path) -> None:
     made = Ticking(model, cells=1024)
     paging = made.page(tmp_path, host=100, disk=100)
