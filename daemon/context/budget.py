@@ -152,14 +152,16 @@ class _Desk:
         if fewest is None or len(lines) <= fewest:
             return None
         closer = [lines[-1]] if lines[-1].strip() in ("}", "};", "end") else []
-        low, high, fit = fewest, len(lines) - 1, None
+        low, middle, high, fit = fewest, fewest, len(lines) - 1, None
         while low <= high:
-            middle = (low + high) // 2
             made = msgspec.structs.replace(piece, text="\n".join([*lines[:middle], *closer]))
             if self._cost(made) <= room:
                 low, fit = middle + 1, made
+            elif fit is None:
+                return None
             else:
                 high = middle - 1
+            middle = (low + high) // 2
         return fit
 
     def _cost(self, piece: Piece) -> int:
@@ -174,6 +176,6 @@ class _Desk:
         )
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=1024)
 def _lines(text: str) -> frozenset[str]:
     return frozenset(stripped for line in text.split("\n") if len(stripped := line.strip()) > 1)

@@ -77,7 +77,8 @@ class Tiers:
         found = self._readers.find(str(PurePath(around.root) / around.path))
         if found is None:
             return None
-        return View(found.reader, str(found.root), found.path, self._overlay.overlay(), self._drafts)
+        here = str(found.root), found.path
+        return View(found.reader, *here, self._overlay.overlay(here), self._drafts)
 
     @staticmethod
     def _indexed(aim: Focus, view: View) -> list[Piece]:

@@ -9,8 +9,9 @@ A View lives for one build, so that all its answers fit together and nothing is 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Protocol, TypeVar
 
 from indexer import outline, rank
@@ -37,8 +38,8 @@ _T = TypeVar("_T")
 class Overlay(Protocol):
     """Open buffers. The document mirror is one, a table of texts in a measurement another."""
 
-    def overlay(self) -> Unsaved:
-        """Buffers that differ from the disk."""
+    def overlay(self, here: tuple[str, str]) -> Unsaved:
+        """Buffers that differ from the disk; of `here`, a root and a path below it, without references."""
 
 
 class View:
@@ -122,12 +123,7 @@ class View:
         found = [
             p for p in stored if p.path not in self._fresh and p.path != self.path and not denied(p.path)
         ]
-        fresh = [
-            Place(path=path, number=number, symbol=symbol)
-            for path, (parsed, _) in self._fresh.items()
-            for number, symbol in enumerate(parsed.symbols)
-            if symbol.name == name and path != self.path
-        ]
+        fresh = self._once("drafts", "", self._defined).get(name)
         if fresh:
             found = [*found, *fresh]
             found.sort(
@@ -136,17 +132,31 @@ class View:
         return tuple(found)
 
     def _uses(self, name: str, limit: int) -> tuple[Use, ...]:
-        fresh = [
-            Use(path=path, reference=r, inside=parsed.symbols[r.symbol] if r.symbol >= 0 else None)
-            for path, (parsed, _) in self._fresh.items()
-            if path != self.path
-            for r in parsed.references
-            if r.name == name and r.role != "import"
-        ]
-        hidden = {self.path, *self._fresh}
-        stored = self._reader.callers(name, limit + _HIDDEN, self.path)
-        found = [*fresh, *(u for u in stored if u.path not in hidden and not denied(u.path))]
+        found = list(islice(self._drafted_uses(name), limit))
+        if len(found) < limit:
+            hidden = {self.path, *self._fresh}
+            stored = self._reader.callers(name, limit + _HIDDEN, self.path)
+            found += (u for u in stored if u.path not in hidden and not denied(u.path))
         return tuple(found[:limit])
+
+    def _defined(self) -> dict[str, list[Place]]:
+        """Name → its definitions in unsaved buffers of other files."""
+        known: dict[str, list[Place]] = {}
+        for path, (parsed, _) in self._fresh.items():
+            for number, symbol in enumerate(parsed.symbols if path != self.path else ()):
+                known.setdefault(symbol.name, []).append(Place(path=path, number=number, symbol=symbol))
+        return known
+
+    def _drafted_uses(self, name: str) -> Iterator[Use]:
+        """Uses in unsaved buffers of other files."""
+        for path, (parsed, source) in self._fresh.items():
+            if path == self.path or name.encode() not in source:
+                continue
+            for r in parsed.references:
+                if r.name == name and r.role != "import":
+                    yield Use(
+                        path=path, reference=r, inside=parsed.symbols[r.symbol] if r.symbol >= 0 else None
+                    )
 
     def _outlines(self, path: str) -> dict[int, str]:
         return {o.symbol: o.text for o in self._reader.outlines(path)}

@@ -49,7 +49,7 @@ class Buffer:
     _job: Future[None] | None = None
     _slow: bool = False
     _not_before: float = 0.0
-    _file: tuple[int, ParsedFile] | None = None
+    _file: tuple[int, bool, ParsedFile] | None = None
     _disk: tuple[tuple[int, int] | None, int, bool] = (None, -1, False)
 
     def take(self, text: str, source: bytes) -> None:
@@ -129,6 +129,11 @@ class Buffer:
             why=why,
         )
 
+    def rest(self) -> None:
+        """The person went elsewhere: make what other files will ask of this text. Not for the loop."""
+        if not self.saved():
+            self.parse_file()
+
     def on_disk(self) -> Path | None:
         """Its file, when its place is known."""
         _, path, root, relative = self.where
@@ -162,17 +167,18 @@ class Buffer:
         text, _ = positions.normalise(positions.decode(file.read_bytes()))
         return text == self.text
 
-    def parse_file(self) -> ParsedFile | None:
-        """What an index would know of this text; None when it cannot be parsed. Not for the loop."""
+    def parse_file(self, *, uses: bool = True) -> ParsedFile | None:
+        """What an index would know of this text, without `uses` no references and no count of errors, which
+        are half of the work; None when it cannot be parsed. Not for the loop."""
         version, source, language, parsed = self.version, self.source, self.language, self.parsed
-        if self._file is not None and self._file[0] == version:
-            return self._file[1]
+        if self._file is not None and self._file[0] == version and self._file[1] >= uses:
+            return self._file[2]
         if language is None or len(source) > LARGEST_PARSED:
             return None
         try:
             parsed = follow(parsed, source, language, LONG_S)
-            found = extract(source, parsed.tree, language, LONG_S)
+            found = extract(source, parsed.tree, language, LONG_S, uses=uses)
         except ParseBudgetExceeded:
             return None
-        self._file = (version, found)
+        self._file = (version, uses, found)
         return found

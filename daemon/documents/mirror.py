@@ -45,6 +45,7 @@ class Mirror:
         self._readers = readers
         self._most, self._most_bytes = documents, total_bytes
         self._buffers: OrderedDict[str, Buffer] = OrderedDict()
+        self._last: Buffer | None = None
         self._bytes = 0
         self._lock = RLock()
         self._pool = ThreadPoolExecutor(1, "documents")
@@ -172,13 +173,15 @@ class Mirror:
         """Open documents that differ from their files, the newest first. Reads files: not for the loop."""
         return tuple(buffer.document() for buffer in self._unsaved())
 
-    def overlay(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
-        """(root, relative path) → content and UTF-8 of every unsaved document. Not for the loop."""
+    def overlay(self, here: tuple[str, str] = ("", "")) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
+        """(root, relative path) → content and UTF-8 of every unsaved document. `here` changes with every
+        keystroke and is asked for its definitions alone: it comes without references. Not for the loop."""
         found = {}
         for buffer in self._unsaved():
             source = buffer.source
             _, _, root, relative = buffer.where
-            if root and (parsed := buffer.parse_file()) is not None and source is buffer.source:
+            uses = (root, relative) != here
+            if root and (parsed := buffer.parse_file(uses=uses)) is not None and source is buffer.source:
                 found[root, relative] = (parsed, source)
         return found
 
@@ -267,20 +270,25 @@ class Mirror:
         return buffer
 
     def _used(self, buffer: Buffer) -> None:
+        if self._last is not None and self._last is not buffer:
+            self._pool.submit(self._last.rest)
+        self._last = buffer
         self._buffers.move_to_end(buffer.where.key)
         while len(self._buffers) > 1 and (len(self._buffers) > self._most or self._bytes > self._most_bytes):
             self._drop(next(iter(self._buffers.values())))
 
     def _drop(self, buffer: Buffer) -> None:
+        self._last = None if self._last is buffer else self._last
         self._work.freeze(buffer.where.key, buffer.text)
         self._bytes -= len(buffer.source)
         self._buffers.pop(buffer.where.key, None)
 
 
 def _prepare(language: Language) -> None:
-    """Compile its queries, 80 ms once in a process, before the first keystroke needs them."""
+    """Compile its queries, 160 ms once in a process, before the first keystroke needs them."""
     language.scope_query()
     language.import_query()
+    language.query()
 
 
 def _find(text: str, window: str, offset: int) -> int:

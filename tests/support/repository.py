@@ -52,7 +52,7 @@ class Buffers:
     def __init__(self, texts: Mapping[tuple[str, str], str] | None = None) -> None:
         self._texts = dict(texts or {})
 
-    def overlay(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
+    def overlay(self, here: tuple[str, str] = ("", "")) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
         return {key: parsed(key[1], text) for key, text in self._texts.items()}
 
 
