@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,19 +66,29 @@ def named(db: sqlite3.Connection, name: str) -> list[tuple[int, int, int]]:
 
 
 def definitions(
-    db: sqlite3.Connection, rows: Sequence[tuple[int, int, int]], limit: int, near: str, known: dict[int, str]
+    db: sqlite3.Connection,
+    rows: Sequence[tuple[int, int, int]],
+    limit: int,
+    near: str,
+    known: dict[int, tuple[str, str]],
 ) -> tuple[Place, ...]:
-    """The best of `rows`, made by `named`. `known` remembers the paths of files; whoever keeps it clears it
-    when the database changes."""
+    """The best of `rows`, made by `named`. `known` remembers folder and path of files; whoever keeps it
+    clears it when the database changes."""
     files = {file for _, file, _ in rows}
     if unknown := files - known.keys():
-        known.update(paths_of(db, unknown))
-    paths = {file: known[file] for file in files & known.keys()}
-    folders = {file: path.rpartition("/")[0] for file, path in paths.items()}
-    far = {folder: -rank.nearness(near, f"{folder}/") for folder in set(folders.values())}
-    ranked = ((hide, far[folders[file]], paths[file], seq, file) for hide, file, seq in rows if file in paths)
-    best = heapq.nsmallest(limit, ranked)
-    found = ((path, seq, symbol_of(db, file, seq)) for _, _, path, seq, file in best)
+        paths = paths_of(db, unknown)
+        known.update(
+            (file, (paths.get(file, "").rpartition("/")[0], paths.get(file, ""))) for file in unknown
+        )
+    far = {folder: -rank.nearness(near, f"{folder}/") for folder in {known[file][0] for file in files}}
+    rough = [2 * hidden + far[known[file][0]] for hidden, file, _ in rows]
+    last = sorted(rough)[:limit][-1:]
+    best = sorted(
+        (place, known[file][1], seq, file)
+        for place, (_, file, seq) in zip(rough, rows, strict=True)
+        if place <= last[0]
+    )[:limit]
+    found = ((path, seq, symbol_of(db, file, seq)) for _, path, seq, file in best)
     return tuple(Place(path=path, number=seq, symbol=symbol) for path, seq, symbol in found if symbol)
 
 

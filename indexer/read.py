@@ -40,7 +40,7 @@ class Reader:
         self._lock = threading.RLock()
         self._cache: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._words: dict[str, seek.Places] = {}
-        self._paths: dict[int, str] = {}
+        self._paths: dict[int, tuple[str, str]] = {}
         self._seen = -1
 
     def __enter__(self) -> Self:

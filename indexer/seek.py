@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +145,7 @@ def _best(hits: Sequence[tuple[Places, float]], left_out: int, most: int) -> dic
 
 
 def _ids(db: sqlite3.Connection, sql: str, match: str, limit: int) -> Places:
-    return np.array(db.execute(sql, (match, limit)).fetchall(), np.int64).reshape(-1)
+    return np.fromiter(chain.from_iterable(db.execute(sql, (match, limit))), np.int64)
 
 
 def _snippet(path: str, chunk: Chunk, score: float) -> Snippet:
