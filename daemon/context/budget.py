@@ -152,16 +152,18 @@ class _Desk:
         if fewest is None or len(lines) <= fewest:
             return None
         closer = [lines[-1]] if lines[-1].strip() in ("}", "};", "end") else []
-        low, middle, high, fit = fewest, fewest, len(lines) - 1, None
+        low, high, fit = fewest, len(lines) - 1, None
+        guess = max(low, min(high, len(lines) * room // self._cost(piece)))
         while low <= high:
-            made = msgspec.structs.replace(piece, text="\n".join([*lines[:middle], *closer]))
-            if self._cost(made) <= room:
-                low, fit = middle + 1, made
-            elif fit is None:
-                return None
+            made = msgspec.structs.replace(piece, text="\n".join([*lines[:guess], *closer]))
+            cost = self._cost(made)
+            if cost <= room:
+                low, fit = guess + 1, made
             else:
-                high = middle - 1
-            middle = (low + high) // 2
+                high = guess - 1
+            guess = guess * room // cost
+            if not low <= guess <= high:
+                guess = (low + high) // 2
         return fit
 
     def _cost(self, piece: Piece) -> int:

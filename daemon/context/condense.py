@@ -6,7 +6,9 @@ By lines and brackets alone, so that broken code is condensed as well as sound c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from daemon.context.oneline import WORD
 
@@ -17,7 +19,6 @@ _CONTROL = re.compile(
 )
 _CLOSERS = re.compile(r"\s*[)\]}]+[;,)]*\s*$")
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|\"\"\"|''')")
-_OPEN, _CLOSE = "([", ")]"
 _DOC = re.compile(r"(:) (?:\"{3}|'{3}).*$")
 _ASIDE = re.compile(r"\s*(?:@|//|/\*|\*|#(?!\[|include)|\"{3}|'{3})")
 MOST_MEMBERS = 10
@@ -38,12 +39,12 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -
     gap = -1
     head = _head(lines, statements)
     kept = ["\n".join(lines[:head]).strip("\n")]
-    names = _telling(lines, names)
+    touched = _touched(lines, set(names))
     for start, end in statements:
         if start < head:
             continue
         text = "\n".join(lines[start:end])
-        if _wanted(text, names):
+        if _wanted(text, any(touched[start:end])):
             kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
             kept.append(text)
             gap = -1
@@ -68,15 +69,13 @@ def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     return "\n".join([lines[0], *(lines[n] for n in kept), *lines[len(lines) - closing :]])
 
 
-def _telling(lines: Sequence[str], names: Collection[str]) -> set[str]:
-    """Names without those that stand in so many lines that they choose none."""
-    counts = dict.fromkeys(names, 0)
-    for line in lines:
-        for word in set(WORD.findall(line)):
-            if word in counts:
-                counts[word] += 1
+def _touched(lines: Sequence[str], names: set[str]) -> list[bool]:
+    """Which lines hold a name, leaving out names that stand in so many lines that they choose none."""
+    held = [names.intersection(WORD.findall(line)) for line in lines]
+    counts = Counter(chain.from_iterable(held))
     most = max(_FEW, len(lines) // 4)
-    return {name for name, count in counts.items() if count <= most}
+    plenty = {name for name, count in counts.items() if count > most}
+    return [not found <= plenty for found in held]
 
 
 def _name(head: str) -> list[str]:
@@ -85,12 +84,12 @@ def _name(head: str) -> list[str]:
     return WORD.findall(before)[-1:]
 
 
-def _wanted(text: str, names: Collection[str]) -> bool:
+def _wanted(text: str, touched: bool) -> bool:
     if _CONTROL.match(text) or _CLOSERS.match(text):
         return True
     if _COMMENT.match(text):
         return False
-    return text.rstrip().endswith("{") or any(word in names for word in WORD.findall(text))
+    return touched or text.rstrip().endswith("{")
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -102,7 +101,7 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             start = number
             if not line.strip():
                 continue
-        depth += sum(line.count(c) for c in _OPEN) - sum(line.count(c) for c in _CLOSE)
+        depth += line.count("(") + line.count("[") - line.count(")") - line.count("]")
         if depth <= 0 or number - start >= _MOST_JOINED:
             depth = 0
             yield start, number + 1

@@ -33,6 +33,9 @@ _ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
+_LONGEST = 200
+"""Lines of the enclosing function, condensed, that are looked at: more than its share of a prompt holds.
+Where a brace is missing, a function seems to go on to the end of its file."""
 _TOP = 200
 """Lines of a file in which its imports stand."""
 
@@ -105,7 +108,9 @@ def _enclosing(aim: Focus) -> Iterator[Piece]:
         return
     for start, end in ((scope.start_line, min(scope.end_line, aim.shown[0])),
                        (max(scope.start_line, aim.shown[1]), scope.end_line)):  # fmt: skip
-        text = dedent(condense(aim.lines[start:end], aim.weights, aim.comment)) if start < end else ""
+        short = condense(aim.lines[start:end], aim.weights, aim.comment) if start < end else ""
+        rows = short.split("\n")
+        text = dedent("\n".join(rows if len(rows) <= _LONGEST else [*rows[: _LONGEST - 1], rows[-1]]))
         if text:
             yield _piece(aim, "enclosing", text, (start, end), name=scope.name, importance=_ENCLOSING)
 
