@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +20,8 @@ from indexer.answers import (
     identity,
     paths_of,
     place_row,
-    symbol_of,
     symbol_row,
+    symbols_of,
 )
 from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet, Symbol
 from indexer.schema import FILE_COLUMNS
@@ -81,14 +82,10 @@ def definitions(
             (file, (paths.get(file, "").rpartition("/")[0], paths.get(file, ""))) for file in unknown
         )
     far = {folder: -rank.nearness(near, f"{folder}/") for folder in {known[file][0] for file in files}}
-    rough = [2 * hidden + far[known[file][0]] for hidden, file, _ in rows]
-    last = sorted(rough)[:limit][-1:]
-    best = sorted(
-        (place, known[file][1], seq, file)
-        for place, (_, file, seq) in zip(rough, rows, strict=True)
-        if place <= last[0]
-    )[:limit]
-    found = ((path, seq, symbol_of(db, file, seq)) for _, path, seq, file in best)
+    ranked = ((2 * hidden + far[known[file][0]], known[file][1], seq, file) for hidden, file, seq in rows)
+    best = heapq.nsmallest(limit, ranked)
+    symbols = symbols_of(db, [(file, seq) for _, _, seq, file in best])
+    found = ((path, seq, symbols.get((file, seq))) for _, path, seq, file in best)
     return tuple(Place(path=path, number=seq, symbol=symbol) for path, seq, symbol in found if symbol)
 
 
