@@ -30,9 +30,10 @@ _MOST_JOINED = 20
 """Lines one statement can have before an open bracket is taken for a mistake."""
 
 
-def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -> str:
+def condense(lines: Sequence[str], names: Collection[str], comment: str = "#", most: int = 0) -> str:
     """`lines` of one definition, shortened. A stretch left out is one comment line at its indentation; the
-    result has no more lines than the input. `comment` begins a comment to the end of the line."""
+    result has no more lines than the input, and ends behind `most` lines. `comment` begins a comment to the
+    end of the line."""
     statements = list(_statements(lines))
     if not statements:
         return ""
@@ -43,6 +44,8 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -
     for start, end in statements:
         if start < head:
             continue
+        if most and len(kept) >= most:
+            return "\n".join([*kept, *_closing(lines)])
         text = "\n".join(lines[start:end])
         if _wanted(text, any(touched[start:end])):
             kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
@@ -54,6 +57,11 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -
     return "\n".join(kept)
 
 
+def _closing(lines: Sequence[str]) -> Sequence[str]:
+    """The last line, where it closes a block."""
+    return lines[-1:] if lines[-1].strip() in ("}", "};", "end") else ()
+
+
 def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     """An outline in at most `most` lines: heads without documentation or decorators. Members whose names
     `text` holds come first, because a file uses the same few members of a type again and again."""
@@ -61,7 +69,7 @@ def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     lines = [line for line in lines if line.strip() not in ("...", "")]
     if len(lines) <= most:
         return "\n".join(lines)
-    closing = 1 if lines[-1].strip() in ("}", "};", "end") else 0
+    closing = len(_closing(lines))
     members = range(1, len(lines) - closing)
     used = [n for n in members if any(len(w) > 2 and w in text for w in _name(lines[n]))]
     rest = [n for n in members if n not in set(used)]

@@ -33,9 +33,9 @@ _ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
-_LONGEST = 200
-"""Lines of the enclosing function, condensed, that are looked at: more than its share of a prompt holds.
-Where a brace is missing, a function seems to go on to the end of its file."""
+_LONGEST, _MOST = 400, 200
+"""Lines of the enclosing function that are condensed, and of the result: more than its share of a prompt
+holds. Where a brace is missing, a function seems to go on to the end of its file."""
 _TOP = 200
 """Lines of a file in which its imports stand."""
 
@@ -47,7 +47,6 @@ class Tiers:
     def __init__(self, readers: Finder, overlay: Overlay) -> None:
         self._readers = readers
         self._overlay = overlay
-        self._drafts: dict[tuple[bytes, int], str] = {}
 
     def candidates(
         self,
@@ -81,7 +80,7 @@ class Tiers:
         if found is None:
             return None
         here = str(found.root), found.path
-        return View(found.reader, *here, self._overlay.overlay(here), self._drafts)
+        return View(found.reader, *here, self._overlay.overlay(here))
 
     @staticmethod
     def _indexed(aim: Focus, view: View) -> list[Piece]:
@@ -108,9 +107,8 @@ def _enclosing(aim: Focus) -> Iterator[Piece]:
         return
     for start, end in ((scope.start_line, min(scope.end_line, aim.shown[0])),
                        (max(scope.start_line, aim.shown[1]), scope.end_line)):  # fmt: skip
-        short = condense(aim.lines[start:end], aim.weights, aim.comment) if start < end else ""
-        rows = short.split("\n")
-        text = dedent("\n".join(rows if len(rows) <= _LONGEST else [*rows[: _LONGEST - 1], rows[-1]]))
+        rows = aim.lines[start : min(end, start + _LONGEST)]
+        text = dedent(condense(rows, aim.weights, aim.comment, _MOST))
         if text:
             yield _piece(aim, "enclosing", text, (start, end), name=scope.name, importance=_ENCLOSING)
 
