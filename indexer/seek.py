@@ -18,6 +18,8 @@ _WORDS = 12
 """Words of a text that are looked for."""
 _COMMON = 256
 """A word found in so many chunks does not choose."""
+_ALL = 32
+"""Chunks with all of the words that are looked at, the newest, where every word is common."""
 _SPARE = 4
 """Chunks read beyond those asked for, so that one with the text as written can come forward."""
 _KNOWN = 512
@@ -129,7 +131,7 @@ def _together(
         yield _ids(db, _HOLDING_FEW if few else _HOLDING, f'({either}) AND "{word}"', _COMMON), weight
     if len(common) > 1 and not rare:
         every = " AND ".join(f'"{word}"' for word in common)
-        yield _ids(db, _HOLDING, every, _COMMON), sum(common.values())
+        yield _ids(db, _HOLDING, every, _ALL), sum(common.values())
 
 
 def _best(hits: Sequence[tuple[Places, float]], left_out: int, most: int) -> dict[int, float]:
