@@ -104,7 +104,7 @@ class Reader:
 
     def definitions(self, name: str, limit: int = 20, near: str = "") -> tuple[Place, ...]:
         """Where `name` is defined: exported first, nearest to the path `near` first."""
-        return self._cached("definitions", self._definitions, name, min(limit, MOST), near)
+        return self._cached("definitions", self._definitions, name, min(limit, MOST), _folder(near))
 
     def find(self, prefix: str, limit: int = 50) -> tuple[Place, ...]:
         """Symbols whose names begin with `prefix`, in order of names."""
@@ -137,7 +137,7 @@ class Reader:
 
     def callers(self, name: str, limit: int = 20, near: str = "") -> tuple[Use, ...]:
         """Where `name` is used (imports left out): files nearest to `near` first, calls first in each."""
-        return self._cached("callers", seek.callers, name, min(limit, MOST), near)
+        return self._cached("callers", seek.callers, name, min(limit, MOST), _folder(near))
 
     def siblings(self, path: str, symbol: int, limit: int = 50) -> tuple[Place, ...]:
         """Symbols beside a symbol, under the same parent; with symbol -1 those at the top of the file."""
@@ -240,6 +240,11 @@ class Reader:
         self.close()
         if ours:
             quarantine.report(self.path)
+
+
+def _folder(path: str) -> str:
+    """All that tells how near a path is: answers hold for all files of its folder."""
+    return path[: path.rfind("/") + 1]
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
