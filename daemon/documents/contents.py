@@ -14,7 +14,7 @@ from indexer.languages.registry import Language
 from indexer.outline import outline
 from indexer.records import ParsedFile
 
-_PAUSE_S = 0.1
+_PAUSE_S = 0.25
 """Without a change for so long, nobody types."""
 _OUTLINED = 100_000
 """Bytes of a text up to which all its outlines are made ahead: 1 ms for 15 kB."""
