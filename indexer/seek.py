@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ _COMMON = 256
 """A word found in so many chunks does not choose."""
 _ALL = 32
 """Chunks with all of the words that are looked at, the newest, where every word is common."""
+_ADDED = 7
+"""Common words looked for beside rare ones, in the order of the text: each takes longer than all rare ones."""
 _SPARE = 4
 """Chunks read beyond those asked for, so that one with the text as written can come forward."""
 _KNOWN = 512
@@ -127,7 +129,7 @@ def _together(
     """Rare words choose, the common ones only add where those are; without rare ones, where all are."""
     either = " OR ".join(f'"{word}"' for word in rare)
     few = sum(len(known[word]) for word in rare) <= _COMMON
-    for word, weight in common.items() if rare else ():
+    for word, weight in islice(common.items(), _ADDED if rare else 0):
         yield _ids(db, _HOLDING_FEW if few else _HOLDING, f'({either}) AND "{word}"', _COMMON), weight
     if len(common) > 1 and not rare:
         every = " AND ".join(f'"{word}"' for word in common)
