@@ -21,7 +21,7 @@ _COMMON = 256
 _ALL = 32
 """Chunks with all of the words that are looked at, the newest, where every word is common."""
 _ADDED = 7
-"""Common words looked for beside rare ones, in the order of the text: each takes longer than all rare ones."""
+"""Common words looked for beside rare ones, in the order of the text: each takes longer than those."""
 _SPARE = 4
 """Chunks read beyond those asked for, so that one with the text as written can come forward."""
 _KNOWN = 512
