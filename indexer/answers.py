@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from indexer import packing
@@ -82,6 +83,15 @@ def symbol_of(db: sqlite3.Connection, file: int, number: int) -> Symbol | None:
     sql = f"select {SYMBOL} from symbol s where file = ? and seq = ?"  # noqa: S608 - constant columns
     row = db.execute(sql, (file, number)).fetchone() if number >= 0 else None
     return symbol_row(row) if row else None
+
+
+def symbols_of(db: sqlite3.Connection, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Symbol]:
+    """Symbols by (file, number), those that are stored."""
+    pairs = ",".join(["(?,?)"] * len(places))
+    sql = f"select s.file, s.seq, {SYMBOL} from (values {pairs}) v "  # noqa: S608 - constants and marks
+    sql += "cross join symbol s on s.file = v.column1 and s.seq = v.column2"
+    rows = db.execute(sql, list(chain.from_iterable(places))) if places else ()
+    return {(row[0], row[1]): symbol_row(row[2:]) for row in rows}
 
 
 def chunks_of(db: sqlite3.Connection, file: int) -> tuple[Chunk, ...]:

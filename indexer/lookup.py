@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,14 +18,16 @@ from indexer.answers import (
     chunks_of,
     file_row,
     identity,
+    paths_of,
     place_row,
-    symbol_of,
     symbol_row,
+    symbols_of,
 )
 from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet, Symbol
 from indexer.schema import FILE_COLUMNS
 
 _EXAMPLES = 3
+NAMED = "select not exported, file, seq from symbol where name = ? limit ?"
 
 
 def files(db: sqlite3.Connection, language: str, after: str, limit: int) -> tuple[FileRow, ...]:
@@ -58,22 +61,31 @@ def symbol_at(db: sqlite3.Connection, path: str, byte: int) -> tuple[int, Symbol
     return (row[0], symbol_row(row[1:])) if row else None
 
 
-def named(db: sqlite3.Connection, name: str) -> list[tuple[int, str, int, int]]:
-    """(whether it is hidden, path, number, file) of each symbol of a name."""
-    sql = (
-        "select not s.exported, f.path, s.seq, s.file from symbol s join file f on f.id = s.file "
-        "where s.name = ? limit ?"
-    )
-    return db.execute(sql, (name, CANDIDATES)).fetchall()
+def named(db: sqlite3.Connection, name: str) -> list[tuple[int, int, int]]:
+    """(whether it is hidden, file, number) of each symbol of a name. Reads its index alone."""
+    return db.execute(NAMED, (name, CANDIDATES)).fetchall()
 
 
 def definitions(
-    db: sqlite3.Connection, rows: Sequence[tuple[int, str, int, int]], limit: int, near: str
+    db: sqlite3.Connection,
+    rows: Sequence[tuple[int, int, int]],
+    limit: int,
+    near: str,
+    known: dict[int, tuple[str, str]],
 ) -> tuple[Place, ...]:
-    """The best of `rows`, made by `named`."""
-    far = {path: -rank.nearness(near, path) for path in {row[1] for row in rows}}
-    best = sorted((hidden, far[path], path, seq, file) for hidden, path, seq, file in rows)[:limit]
-    found = ((path, seq, symbol_of(db, file, seq)) for _, _, path, seq, file in best)
+    """The best of `rows`, made by `named`. `known` remembers folder and path of files; whoever keeps it
+    clears it when the database changes."""
+    files = {file for _, file, _ in rows}
+    if unknown := files - known.keys():
+        paths = paths_of(db, unknown)
+        known.update(
+            (file, (paths.get(file, "").rpartition("/")[0], paths.get(file, ""))) for file in unknown
+        )
+    far = {folder: -rank.nearness(near, f"{folder}/") for folder in {known[file][0] for file in files}}
+    ranked = ((2 * hidden + far[known[file][0]], known[file][1], seq, file) for hidden, file, seq in rows)
+    best = heapq.nsmallest(limit, ranked)
+    symbols = symbols_of(db, [(file, seq) for _, _, seq, file in best])
+    found = ((path, seq, symbols.get((file, seq))) for _, path, seq, file in best)
     return tuple(Place(path=path, number=seq, symbol=symbol) for path, seq, symbol in found if symbol)
 
 

@@ -34,8 +34,11 @@ def parse_file(source: bytes, language: Language, budget_s: float) -> tuple[Pars
     return extract(source, tree, language, budget_s), tree
 
 
-def extract(source: bytes, tree: Tree, language: Language, budget_s: float = 2.0) -> ParsedFile:
-    """What `tree`, made from `source`, holds. Raises ParseBudgetExceeded."""
+def extract(
+    source: bytes, tree: Tree, language: Language, budget_s: float = 2.0, *, uses: bool = True
+) -> ParsedFile:
+    """What `tree`, made from `source`, holds, without `uses` neither references nor the count of
+    errors. Raises ParseBudgetExceeded."""
     limits = Limits(budget_s=budget_s)
     root = tree.root_node
     spans: dict[str, list[Range]] = {
@@ -49,9 +52,9 @@ def extract(source: bytes, tree: Tree, language: Language, budget_s: float = 2.0
     return ParsedFile(
         language=language.name,
         symbols=tuple(definitions.symbols),
-        references=_references(source, newlines, spans, definitions),
+        references=_references(source, newlines, spans, definitions) if uses else (),
         imports=read_imports(source, newlines, spans, language.facts.imports.separator),
-        errors=count_errors(tree, language, limits) if root.has_error else 0,
+        errors=count_errors(tree, language, limits) if uses and root.has_error else 0,
     )
 
 

@@ -24,7 +24,9 @@ from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet,
 
 MOST = 200
 """No query returns more rows than this, files() excepted."""
-_CACHED = 128
+_CACHED = 512
+_KNOWN = 20_000
+"""Files whose paths are remembered, 100 bytes each."""
 _T = TypeVar("_T")
 
 
@@ -38,6 +40,7 @@ class Reader:
         self._lock = threading.RLock()
         self._cache: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._words: dict[str, seek.Places] = {}
+        self._paths: dict[int, tuple[str, str]] = {}
         self._seen = -1
 
     def __enter__(self) -> Self:
@@ -54,8 +57,7 @@ class Reader:
             if self._db is not None:
                 self._db.close()
             self._db = None
-            self._cache.clear()
-            self._words.clear()
+            self._forget()
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -102,7 +104,7 @@ class Reader:
 
     def definitions(self, name: str, limit: int = 20, near: str = "") -> tuple[Place, ...]:
         """Where `name` is defined: exported first, nearest to the path `near` first."""
-        return self._cached("definitions", self._definitions, name, min(limit, MOST), near)
+        return self._cached("definitions", self._definitions, name, min(limit, MOST), _folder(near))
 
     def find(self, prefix: str, limit: int = 50) -> tuple[Place, ...]:
         """Symbols whose names begin with `prefix`, in order of names."""
@@ -135,7 +137,7 @@ class Reader:
 
     def callers(self, name: str, limit: int = 20, near: str = "") -> tuple[Use, ...]:
         """Where `name` is used (imports left out): files nearest to `near` first, calls first in each."""
-        return self._cached("callers", seek.callers, name, min(limit, MOST), near)
+        return self._cached("callers", seek.callers, name, min(limit, MOST), _folder(near))
 
     def siblings(self, path: str, symbol: int, limit: int = 50) -> tuple[Place, ...]:
         """Symbols beside a symbol, under the same parent; with symbol -1 those at the top of the file."""
@@ -166,7 +168,16 @@ class Reader:
         return self._cached("importance", _importance, most)
 
     def _definitions(self, db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Place, ...]:
-        return lookup.definitions(db, self._cached("named", lookup.named, name), limit, near)
+        if len(self._paths) > _KNOWN:
+            self._paths.clear()
+        rows = self._cached("named", lookup.named, name)
+        return lookup.definitions(db, rows, limit, near, self._paths)
+
+    def _forget(self) -> None:
+        """What was read is of another state of the database."""
+        self._cache.clear()
+        self._words.clear()
+        self._paths.clear()
 
     def _cached(self, kind: str, query: Callable[..., _T], *arguments: Any) -> _T:
         key = (kind, *arguments)
@@ -192,8 +203,7 @@ class Reader:
                     db = self._opened()
                     version = db.execute("pragma data_version").fetchone()[0]
                     if version != self._seen:
-                        self._cache.clear()
-                        self._words.clear()
+                        self._forget()
                         self._seen = version
                     db.execute("begin")
                     try:
@@ -230,6 +240,11 @@ class Reader:
         self.close()
         if ours:
             quarantine.report(self.path)
+
+
+def _folder(path: str) -> str:
+    """All that tells how near a path is: answers hold for all files of its folder."""
+    return path[: path.rfind("/") + 1]
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

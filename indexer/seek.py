@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,10 @@ _WORDS = 12
 """Words of a text that are looked for."""
 _COMMON = 256
 """A word found in so many chunks does not choose."""
+_ALL = 32
+"""Chunks with all of the words that are looked at, the newest, where every word is common."""
+_ADDED = 7
+"""Common words looked for beside rare ones, in the order of the text: each takes longer than those."""
 _SPARE = 4
 """Chunks read beyond those asked for, so that one with the text as written can come forward."""
 _KNOWN = 512
@@ -28,7 +33,6 @@ _NONE = np.empty(0, np.int64)
 _WORD = re.compile(r"[^\W_]+")
 
 Places = npt.NDArray[np.int64]
-Weights = npt.NDArray[np.float64]
 
 
 def callers(db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Use, ...]:
@@ -76,58 +80,76 @@ def search(
     """By words, each chunk weighing the sum of its words' rarity; a chunk with the text as written leads.
     `known` remembers where words stand; whoever keeps it clears it when the database changes."""
     words = list(dict.fromkeys(w.lower() for w in _WORD.findall(text)))[:_WORDS]
-    scores = _best(*_scores(db, words, known), identity(db, apart) if apart else 0, limit + _SPARE)
+    rare, common = _weighed(db, words, known)
+    left_out, most = identity(db, apart) if apart else 0, min(limit + _SPARE, READ_FILES)
+    hits = [(known[word], weight) for word, weight in (rare or common).items()]
+    scores = _best(hits, left_out, most + 1)
+    few = bool(rare) and len(scores) <= most  # all are read anyway, and tell which common words they hold
+    if not few:
+        scores = _best([*hits, *_together(db, rare, common, known)], left_out, most)
     paths = paths_of(db, [p >> packing.PLACE_BITS for p in scores])
     literal = text.strip().lower()
     found = []
     for place, weight in scores.items():
         file, number = place >> packing.PLACE_BITS, place & (packing.PLACES - 1)
         chunk = chunk_of(db, file, number)
-        if chunk is not None and file in paths:
-            score = weight + (1.0 if literal in chunk.text.lower() else 0.0)
-            found.append(_snippet(paths[file], chunk, score))
-    found.sort(key=lambda s: -s.score)
-    return tuple(found[:limit])
+        if chunk is None or file not in paths:
+            continue
+        lower = chunk.text.lower()
+        held = set(_WORD.findall(lower)) if few else ()
+        whole = sum((common[word] for word in common if word in held), weight)
+        score = whole + (1.0 if literal in lower else 0.0)
+        found.append((-score, -whole, -place, _snippet(paths[file], chunk, score)))
+    return tuple(row[-1] for row in sorted(found)[:limit])
 
 
-def _best(places: Places, scores: Weights, left_out: int, most: int) -> dict[int, float]:
-    """The best places by weight, of equal ones the newest first, without those of the file `left_out`."""
-    kept = places >> packing.PLACE_BITS != left_out
-    places, scores = places[kept], scores[kept]
-    order = np.lexsort((-places, -scores))[: min(most, READ_FILES)]
-    return dict(zip(places[order].tolist(), scores[order].tolist(), strict=True))
-
-
-def _scores(db: sqlite3.Connection, words: Sequence[str], known: dict[str, Places]) -> tuple[Places, Weights]:
-    """Chunks in ascending order and what each weighs. Words found in few chunks choose; the common ones only
-    add where those are."""
+def _weighed(
+    db: sqlite3.Connection, words: Sequence[str], known: dict[str, Places]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Words found in few chunks, and the common ones, with the weight of each. Where they stand is in `known`
+    then."""
     if len(known) > _KNOWN:
         known.clear()
     for word in words:
         if word not in known:
             known[word] = _ids(db, _HOLDING, f'"{word}"', _COMMON)
-    hits = {word: known[word] for word in words}
     total = int(db.execute("select ifnull(max(id), 1) from file").fetchone()[0]) * 8
-    weights = dict(zip(hits, rank.rarity([len(rows) for rows in hits.values()], total), strict=True))
-    rare = [w for w, rows in hits.items() if 0 < len(rows) < _COMMON]
-    common = [w for w, rows in hits.items() if len(rows) >= _COMMON]
-    found = [(hits[word], weights[word]) for word in rare or common]
-    either = " OR ".join(f'"{w}"' for w in rare)
-    few = sum(len(hits[word]) for word in rare) <= _COMMON
-    for word in common if rare else ():
-        sql = _HOLDING_FEW if few else _HOLDING
-        found.append((_ids(db, sql, f'({either}) AND "{word}"', _COMMON), weights[word]))
+    counts = [len(known[word]) for word in words]
+    rare: dict[str, float] = {}
+    common: dict[str, float] = {}
+    for word, count, weight in zip(words, counts, rank.rarity(counts, total), strict=True):
+        if count:
+            (rare if count < _COMMON else common)[word] = weight
+    return rare, common
+
+
+def _together(
+    db: sqlite3.Connection, rare: dict[str, float], common: dict[str, float], known: dict[str, Places]
+) -> Iterator[tuple[Places, float]]:
+    """Rare words choose, the common ones only add where those are; without rare ones, where all are."""
+    either = " OR ".join(f'"{word}"' for word in rare)
+    few = sum(len(known[word]) for word in rare) <= _COMMON
+    for word, weight in islice(common.items(), _ADDED if rare else 0):
+        yield _ids(db, _HOLDING_FEW if few else _HOLDING, f'({either}) AND "{word}"', _COMMON), weight
     if len(common) > 1 and not rare:
-        every = " AND ".join(f'"{w}"' for w in common)
-        found.append((_ids(db, _HOLDING, every, _COMMON), sum(weights[w] for w in common)))
-    places, which = np.unique(np.concatenate([_NONE, *(rows for rows, _ in found)]), return_inverse=True)
-    weighed = np.array([weight for _, weight in found], np.float64)
-    each: Weights = np.repeat(weighed, [len(rows) for rows, _ in found])
-    return places, np.bincount(which, each, minlength=len(places)).astype(np.float64)
+        every = " AND ".join(f'"{word}"' for word in common)
+        yield _ids(db, _HOLDING, every, _ALL), sum(common.values())
+
+
+def _best(hits: Sequence[tuple[Places, float]], left_out: int, most: int) -> dict[int, float]:
+    """The best places by the weights of what is found there, of equal ones the newest first, without those of
+    the file `left_out`."""
+    places, which = np.unique(np.concatenate([_NONE, *(rows for rows, _ in hits)]), return_inverse=True)
+    weighed = np.array([weight for _, weight in hits], np.float64)
+    scores = np.bincount(which, np.repeat(weighed, [len(rows) for rows, _ in hits]), minlength=len(places))
+    kept = places >> packing.PLACE_BITS != left_out
+    places, scores = places[kept], scores[kept]
+    order = np.lexsort((-places, -scores))[:most]
+    return dict(zip(places[order].tolist(), scores[order].tolist(), strict=True))
 
 
 def _ids(db: sqlite3.Connection, sql: str, match: str, limit: int) -> Places:
-    return np.array(db.execute(sql, (match, limit)).fetchall(), np.int64).reshape(-1)
+    return np.fromiter(chain.from_iterable(db.execute(sql, (match, limit))), np.int64)
 
 
 def _snippet(path: str, chunk: Chunk, score: float) -> Snippet:

@@ -137,10 +137,12 @@ class Store:
             return None
 
     def maintain(self) -> None:
-        """While idle: settle what is stale, empty the log, refresh the planner's statistics."""
+        """While idle: settle what is stale, merge segments of text, empty the log, refresh the planner's
+        statistics."""
         while self.settle():
             pass
         with self._guarded("maintain"):
+            schema.merge(self._db)
             self._db.execute("pragma optimize")
             self._truncate()
 

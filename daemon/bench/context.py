@@ -7,9 +7,11 @@ in files that it refers to or that refer to it, each open and unsaved, at severa
     warm    later requests in those files, each at another place and with other text typed there, so that
             neither the position, nor its names, nor the parse of the buffer were asked for before
 
-`classify` is Document → Surroundings → WindowClass; `build` is everything that idle time does to choose the
-context that follows: parsing the unsaved buffers for the overlay, candidates, redaction, budget with exact
-tokens, and the states of the files that are shown. The room is that of a machine that need not save tokens.
+`pause` is what the documents' own threads make of a new text once nobody types: tree, symbols, outlines.
+`classify` is Document → Surroundings → WindowClass; `build` is everything that idle time does then to choose
+the context that follows: the unsaved buffers that differ from their files, candidates, redaction, budget with
+exact tokens, and the states of the files that are shown. The room is that of a machine that need not save
+tokens.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class Target:
 
 
 class Times:
-    """Milliseconds of one kind of request, warm or cold: by the clock, and of the processor."""
+    """Milliseconds of one kind of request, warm or cold: by the clock, and of all threads together."""
 
     def __init__(self) -> None:
         self._spent: dict[str, list[float]] = {}
@@ -72,9 +74,9 @@ class Times:
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
         """Count what is inside."""
-        began, worked = time.perf_counter(), time.thread_time()
+        began, worked = time.perf_counter(), time.process_time()
         yield
-        self._spent.setdefault(f"{name}_cpu_ms", []).append(1000 * (time.thread_time() - worked))
+        self._spent.setdefault(f"{name}_cpu_ms", []).append(1000 * (time.process_time() - worked))
         self._spent.setdefault(f"{name}_ms", []).append(1000 * (time.perf_counter() - began))
 
     def count(self) -> int:
@@ -150,9 +152,10 @@ def measure(reader: Reader, root: Path, target: Target, outcome: Outcome, progre
 
 
 def _classified(mirror: Mirror, planner: Planner, request: CompletionRequest, times: Times) -> Planned:
-    """The plan of a request, its class timed apart. Its tree is there, as it is after a pause in typing."""
-    mirror.see(request)
-    mirror.settle(_SETTLED_S)
+    """The plan of a request, its class timed apart, as it is after a pause in typing."""
+    with times.of("pause"):
+        mirror.see(request)
+        mirror.settle(_SETTLED_S)
     document = mirror.see(request)
     with times.of("classify"):
         around = cursor.around(document)

@@ -159,13 +159,17 @@ class _Desk:
             return None
         closer = [lines[-1]] if lines[-1].strip() in ("}", "};", "end") else []
         low, high, fit = fewest, len(lines) - 1, None
+        guess = max(low, min(high, len(lines) * room // self._cost(piece)))
         while low <= high:
-            middle = (low + high) // 2
-            made = msgspec.structs.replace(piece, text="\n".join([*lines[:middle], *closer]))
-            if self._cost(made) <= room:
-                low, fit = middle + 1, made
+            made = msgspec.structs.replace(piece, text="\n".join([*lines[:guess], *closer]))
+            cost = self._cost(made)
+            if cost <= room:
+                low, fit = guess + 1, made
             else:
-                high = middle - 1
+                high = guess - 1
+            guess = guess * room // cost
+            if not low <= guess <= high:
+                guess = (low + high) // 2
         return fit
 
     def _cost(self, piece: Piece) -> int:
@@ -185,7 +189,7 @@ def rows(text: str) -> list[str]:
     return [bare for line in text.split("\n") if len(bare := line.strip()) > 1]
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=1024)
 def telling(text: str) -> frozenset[str]:
     """`rows`, for comparing texts."""
     return frozenset(rows(text))

@@ -6,7 +6,9 @@ By lines and brackets alone, so that broken code is condensed as well as sound c
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from daemon.context.oneline import WORD
 
@@ -17,7 +19,6 @@ _CONTROL = re.compile(
 )
 _CLOSERS = re.compile(r"\s*[)\]}]+[;,)]*\s*$")
 _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|--|\"\"\"|''')")
-_OPEN, _CLOSE = "([", ")]"
 _DOC = re.compile(r"(:) (?:\"{3}|'{3}).*$")
 _ASIDE = re.compile(r"\s*(?:@|//|/\*|\*|#(?!\[|include)|\"{3}|'{3})")
 MOST_MEMBERS = 10
@@ -29,21 +30,24 @@ _MOST_JOINED = 20
 """Lines one statement can have before an open bracket is taken for a mistake."""
 
 
-def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -> str:
+def condense(lines: Sequence[str], names: Collection[str], comment: str = "#", most: int = 0) -> str:
     """`lines` of one definition, shortened. A stretch left out is one comment line at its indentation; the
-    result has no more lines than the input. `comment` begins a comment to the end of the line."""
+    result has no more lines than the input, and ends behind `most` lines. `comment` begins a comment to the
+    end of the line."""
     statements = list(_statements(lines))
     if not statements:
         return ""
     gap = -1
     head = _head(lines, statements)
     kept = ["\n".join(lines[:head]).strip("\n")]
-    names = _telling(lines, names)
+    touched = _touched(lines, set(names))
     for start, end in statements:
         if start < head:
             continue
+        if most and len(kept) >= most:
+            return "\n".join([*kept, *_closing(lines)])
         text = "\n".join(lines[start:end])
-        if _wanted(text, names):
+        if _wanted(text, any(touched[start:end])):
             kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
             kept.append(text)
             gap = -1
@@ -53,6 +57,11 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#") -
     return "\n".join(kept)
 
 
+def _closing(lines: Sequence[str]) -> Sequence[str]:
+    """The last line, where it closes a block."""
+    return lines[-1:] if lines[-1].strip() in ("}", "};", "end") else ()
+
+
 def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     """An outline in at most `most` lines: heads without documentation or decorators. Members whose names
     `text` holds come first, because a file uses the same few members of a type again and again."""
@@ -60,7 +69,7 @@ def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     lines = [line for line in lines if line.strip() not in ("...", "")]
     if len(lines) <= most:
         return "\n".join(lines)
-    closing = 1 if lines[-1].strip() in ("}", "};", "end") else 0
+    closing = len(_closing(lines))
     members = range(1, len(lines) - closing)
     used = [n for n in members if any(len(w) > 2 and w in text for w in _name(lines[n]))]
     rest = [n for n in members if n not in set(used)]
@@ -68,15 +77,13 @@ def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
     return "\n".join([lines[0], *(lines[n] for n in kept), *lines[len(lines) - closing :]])
 
 
-def _telling(lines: Sequence[str], names: Collection[str]) -> set[str]:
-    """Names without those that stand in so many lines that they choose none."""
-    counts = dict.fromkeys(names, 0)
-    for line in lines:
-        for word in set(WORD.findall(line)):
-            if word in counts:
-                counts[word] += 1
+def _touched(lines: Sequence[str], names: set[str]) -> list[bool]:
+    """Which lines hold a name, leaving out names that stand in so many lines that they choose none."""
+    held = [names.intersection(WORD.findall(line)) for line in lines]
+    counts = Counter(chain.from_iterable(held))
     most = max(_FEW, len(lines) // 4)
-    return {name for name, count in counts.items() if count <= most}
+    plenty = {name for name, count in counts.items() if count > most}
+    return [not found <= plenty for found in held]
 
 
 def _name(head: str) -> list[str]:
@@ -85,12 +92,12 @@ def _name(head: str) -> list[str]:
     return WORD.findall(before)[-1:]
 
 
-def _wanted(text: str, names: Collection[str]) -> bool:
+def _wanted(text: str, touched: bool) -> bool:
     if _CONTROL.match(text) or _CLOSERS.match(text):
         return True
     if _COMMENT.match(text):
         return False
-    return text.rstrip().endswith("{") or any(word in names for word in WORD.findall(text))
+    return touched or text.rstrip().endswith("{")
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -102,7 +109,7 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             start = number
             if not line.strip():
                 continue
-        depth += sum(line.count(c) for c in _OPEN) - sum(line.count(c) for c in _CLOSE)
+        depth += line.count("(") + line.count("[") - line.count(")") - line.count("]")
         if depth <= 0 or number - start >= _MOST_JOINED:
             depth = 0
             yield start, number + 1

@@ -7,7 +7,9 @@ In a long file most of what the next line needs stands in the file itself, above
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +32,6 @@ _LEAST = 0.02
 """Least score of a stretch: one name that stands nowhere else in 50 places."""
 _FULL = 0.4
 """A stretch with this score could not be more alike."""
-_NEWLINE = 10
 Lines = npt.NDArray[np.int64]
 
 
@@ -61,18 +62,21 @@ def pieces(focus: Focus) -> Iterator[Piece]:
 
 def _hits(focus: Focus) -> list[Lines]:
     """Of each name near the cursor that is a clue: the lines outside the window that hold it."""
-    first, last = focus.shown
-    ends = np.flatnonzero(np.frombuffer(focus.text.encode("utf-32-le", "surrogatepass"), "<u4") == _NEWLINE)
+    text, (first, last) = focus.text, focus.shown
+    ends = list(accumulate(len(line) + 1 for line in focus.lines))
     found = []
     for name in list(focus.weights)[:_NAMES]:
-        parts = focus.text.split(name)
-        if len(parts) > 1:
-            before = np.fromiter(map(len, parts), np.int64, len(parts) - 1)
-            at = np.cumsum(before) + len(name) * np.arange(len(before))
-            lines = np.unique(np.searchsorted(ends, at))
-            lines = lines[(lines < first) | (lines >= last)]
-            if 0 < len(lines) <= _PLACES:
-                found.append(lines)
+        lines: list[int] = []
+        at = text.find(name)
+        while at >= 0 and len(lines) <= _PLACES:
+            line = bisect_right(ends, at)
+            if first <= line < last:
+                line = min(last, len(ends)) - 1
+            else:
+                lines.append(line)
+            at = text.find(name, ends[line])
+        if 0 < len(lines) <= _PLACES:
+            found.append(np.array(lines))
     return found
 
 

@@ -9,6 +9,7 @@ A request is answered with what is evaluated already: candidates are only looked
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -168,12 +169,10 @@ class Planner:
         holder = self._readers.find(str(PurePath(around.root) / around.path)) if around.root else None
         if holder is None:
             return found
-        for path in set(paths) - found.keys():
-            try:
+        with contextlib.suppress(IndexDamaged), holder.reader.together():
+            for path in set(paths) - found.keys():
                 row = holder.reader.file(path)
-            except IndexDamaged:
-                return found
-            found[path] = row.digest if row is not None else b""
+                found[path] = row.digest if row is not None else b""
         return found
 
 

@@ -209,11 +209,11 @@ def _piece(one: Found, text: str, kind: PieceKind) -> Piece | None:
 def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
     """A definition at the top of a file: a type's outline, what is short in whole, else its head."""
     place, span = one.place, one.place.symbol.span
-    outline = view.outline(place.path, place.number) if place.symbol.kind not in CALLABLES else ""
     if span.end_line - span.start_line <= SHORT and one.weight >= _HEAVY:
         text = view.cut(place.path, span.start_line, span.end_line)
         if text:
             return _piece(one, text, "definition")
+    outline = view.outline(place.path, place.number) if place.symbol.kind not in CALLABLES else ""
     if outline:
         return _piece(one, brief(outline, focus.text), "outline")
     return _piece(one, headline(place.symbol, None, place.path), "definition")

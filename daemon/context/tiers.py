@@ -33,6 +33,9 @@ _ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
+_LONGEST, _MOST = 400, 200
+"""Lines of the enclosing function that are condensed, and of the result: more than its share of a prompt
+holds. Where a brace is missing, a function seems to go on to the end of its file."""
 _TOP = 200
 """Lines of a file in which its imports stand."""
 
@@ -44,7 +47,6 @@ class Tiers:
     def __init__(self, readers: Finder, overlay: Overlay) -> None:
         self._readers = readers
         self._overlay = overlay
-        self._drafts: dict[tuple[bytes, int], str] = {}
 
     def candidates(
         self,
@@ -77,7 +79,8 @@ class Tiers:
         found = self._readers.find(str(PurePath(around.root) / around.path))
         if found is None:
             return None
-        return View(found.reader, str(found.root), found.path, self._overlay.overlay(), self._drafts)
+        here = str(found.root), found.path
+        return View(found.reader, *here, self._overlay.overlay(here))
 
     @staticmethod
     def _indexed(aim: Focus, view: View) -> list[Piece]:
@@ -104,7 +107,8 @@ def _enclosing(aim: Focus) -> Iterator[Piece]:
         return
     for start, end in ((scope.start_line, min(scope.end_line, aim.shown[0])),
                        (max(scope.start_line, aim.shown[1]), scope.end_line)):  # fmt: skip
-        text = dedent(condense(aim.lines[start:end], aim.weights, aim.comment)) if start < end else ""
+        rows = aim.lines[start : min(end, start + _LONGEST)]
+        text = dedent(condense(rows, aim.weights, aim.comment, _MOST))
         if text:
             yield _piece(aim, "enclosing", text, (start, end), name=scope.name, importance=_ENCLOSING)
 

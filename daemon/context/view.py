@@ -9,26 +9,25 @@ A View lives for one build, so that all its answers fit together and nothing is 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Protocol, TypeVar
 
-from indexer import outline, rank
+from daemon.documents.contents import Content
+from indexer import rank
 from indexer.answers import Place, Use
 from indexer.deny import denied
-from indexer.languages import registry
 from indexer.read import Reader
-from indexer.records import Import, ParsedFile, Snippet, Symbol
+from indexer.records import Import, Snippet, Symbol
 
-Unsaved = Mapping[tuple[str, str], tuple[ParsedFile, bytes]]
-"""(root, path relative to it) → what an open, unsaved buffer holds, parsed, and its text in UTF-8."""
+Unsaved = Mapping[tuple[str, str], Content]
+"""(root, path relative to it) → what an open, unsaved buffer holds."""
 MOST_FILES = 10
 """Files whose text one build reads."""
 _LONG = 20_000
 """Lines of a file beyond which its text is not read: unpacking them would take longer than a build may."""
 _CANDIDATES = 20
-_DRAFTS = 32
-"""Outlines of unsaved buffers that are remembered, with the buffers' texts."""
 _HIDDEN = 2
 """Uses asked for beyond those wanted: the nearest are often in the file itself."""
 _T = TypeVar("_T")
@@ -37,19 +36,15 @@ _T = TypeVar("_T")
 class Overlay(Protocol):
     """Open buffers. The document mirror is one, a table of texts in a measurement another."""
 
-    def overlay(self) -> Unsaved:
-        """Buffers that differ from the disk."""
+    def overlay(self, here: tuple[str, str]) -> Unsaved:
+        """Buffers that differ from the disk; of `here`, a root and a path below it, without references."""
 
 
 class View:
-    """What the index and the open buffers of `root` say to the file at `path`. `drafts` are outlines of
-    buffers that an earlier view made. Raises IndexDamaged."""
+    """What the index and the open buffers of `root` say to the file at `path`. Raises IndexDamaged."""
 
-    def __init__(
-        self, reader: Reader, root: str, path: str, unsaved: Unsaved, drafts: dict[tuple[bytes, int], str]
-    ) -> None:
+    def __init__(self, reader: Reader, root: str, path: str, unsaved: Unsaved) -> None:
         self.path = path
-        self._drafts = drafts
         self._reader = reader
         self._fresh = {p: found for (r, p), found in unsaved.items() if r == root and not denied(p)}
         self._memory: dict[tuple[str, str], object] = {}
@@ -75,14 +70,14 @@ class View:
         """All symbols of a file."""
         fresh = self._fresh.get(path)
         if fresh is not None:
-            return fresh[0].symbols
+            return fresh.parsed.symbols
         return self._once("symbols", path, lambda: self._reader.symbols(path))
 
     def outline(self, path: str, number: int) -> str:
         """The outline of a type by its symbol's number, or of the file for -1; empty when it has none."""
         fresh = self._fresh.get(path)
         if fresh is not None:
-            return self._drafted(fresh, number)
+            return fresh.outline(number)
         return self._once("outlines", path, lambda: self._outlines(path)).get(number, "")
 
     def imports(self) -> tuple[tuple[Import, str], ...]:
@@ -93,7 +88,7 @@ class View:
         if fresh is None:
             return stored
         known = {(item.module, item.level): target for item, target in stored}
-        return tuple((item, known.get((item.module, item.level), "")) for item in fresh[0].imports)
+        return tuple((item, known.get((item.module, item.level), "")) for item in fresh.parsed.imports)
 
     def edges(self) -> Mapping[str, float]:
         """Files that this one refers to → weight of the edge."""
@@ -122,12 +117,7 @@ class View:
         found = [
             p for p in stored if p.path not in self._fresh and p.path != self.path and not denied(p.path)
         ]
-        fresh = [
-            Place(path=path, number=number, symbol=symbol)
-            for path, (parsed, _) in self._fresh.items()
-            for number, symbol in enumerate(parsed.symbols)
-            if symbol.name == name and path != self.path
-        ]
+        fresh = self._once("drafts", "", self._defined).get(name)
         if fresh:
             found = [*found, *fresh]
             found.sort(
@@ -136,35 +126,38 @@ class View:
         return tuple(found)
 
     def _uses(self, name: str, limit: int) -> tuple[Use, ...]:
-        fresh = [
-            Use(path=path, reference=r, inside=parsed.symbols[r.symbol] if r.symbol >= 0 else None)
-            for path, (parsed, _) in self._fresh.items()
-            if path != self.path
-            for r in parsed.references
-            if r.name == name and r.role != "import"
-        ]
-        hidden = {self.path, *self._fresh}
-        stored = self._reader.callers(name, limit + _HIDDEN, self.path)
-        found = [*fresh, *(u for u in stored if u.path not in hidden and not denied(u.path))]
+        found = list(islice(self._drafted_uses(name), limit))
+        if len(found) < limit:
+            hidden = {self.path, *self._fresh}
+            stored = self._reader.callers(name, limit + _HIDDEN, self.path)
+            found += (u for u in stored if u.path not in hidden and not denied(u.path))
         return tuple(found[:limit])
+
+    def _defined(self) -> dict[str, list[Place]]:
+        """Name → its definitions in unsaved buffers of other files."""
+        known: dict[str, list[Place]] = {}
+        for path, fresh in self._fresh.items():
+            for number, symbol in enumerate(fresh.parsed.symbols if path != self.path else ()):
+                known.setdefault(symbol.name, []).append(Place(path=path, number=number, symbol=symbol))
+        return known
+
+    def _drafted_uses(self, name: str) -> Iterator[Use]:
+        """Uses in unsaved buffers of other files."""
+        for path, fresh in self._fresh.items():
+            if path == self.path or name.encode() not in fresh.source:
+                continue
+            symbols = fresh.parsed.symbols
+            for r in fresh.parsed.references:
+                if r.name == name and r.role != "import":
+                    yield Use(path=path, reference=r, inside=symbols[r.symbol] if r.symbol >= 0 else None)
 
     def _outlines(self, path: str) -> dict[int, str]:
         return {o.symbol: o.text for o in self._reader.outlines(path)}
 
-    def _drafted(self, fresh: tuple[ParsedFile, bytes], number: int) -> str:
-        parsed, source = fresh
-        if (source, number) not in self._drafts:
-            language = registry.get(parsed.language) if parsed.language else None
-            found = outline.outline(source, parsed, language, number) if language is not None else ()
-            if len(self._drafts) >= _DRAFTS:
-                self._drafts.clear()
-            self._drafts[source, number] = found[0].text if found else ""
-        return self._drafts.get((source, number), "")
-
     def _lines(self, path: str) -> tuple[str, ...]:
         fresh = self._fresh.get(path)
         if fresh is not None:
-            return tuple(fresh[1].decode("utf-8", "replace").split("\n"))
+            return tuple(fresh.source.decode("utf-8", "replace").split("\n"))
         self._texts += 1
         if self._texts > MOST_FILES or (row := self._reader.file(path)) is None or row.lines > _LONG:
             return ()

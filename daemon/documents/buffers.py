@@ -9,13 +9,13 @@ from pathlib import Path
 from threading import RLock
 
 from daemon.documents import positions
+from daemon.documents.contents import Content
 from daemon.documents.document import Document, language_of
 from daemon.documents.regions import Where
 from daemon.documents.trees import Parsed, follow, shifted
 from indexer.errors import NestingTooDeep, ParseBudgetExceeded
 from indexer.languages.registry import Language
 from indexer.parse import extract
-from indexer.records import ParsedFile
 
 LARGEST_PARSED = 1_048_576
 """Bytes; a larger text has no tree."""
@@ -32,7 +32,7 @@ _SLOW_S = 0.0015
 
 @dataclass(eq=False)
 class Buffer:
-    """Fields are read and written under the mirror's lock, except in `parse_file`."""
+    """Fields are read and written under the mirror's lock, except in `content`."""
 
     where: Where
     language: Language | None
@@ -49,7 +49,7 @@ class Buffer:
     _job: Future[None] | None = None
     _slow: bool = False
     _not_before: float = 0.0
-    _file: tuple[int, ParsedFile] | None = None
+    _content: tuple[int, bool, Content] | None = None
     _disk: tuple[tuple[int, int] | None, int, bool] = (None, -1, False)
 
     def take(self, text: str, source: bytes) -> None:
@@ -129,6 +129,12 @@ class Buffer:
             why=why,
         )
 
+    def rest(self, *, uses: bool) -> None:
+        """Make what context will ask of an unsaved text; `uses`: also by those who work elsewhere. Not for
+        the loop."""
+        if self.where.root and not self.saved() and (content := self.content(uses=uses)) is not None:
+            content.complete()
+
     def on_disk(self) -> Path | None:
         """Its file, when its place is known."""
         _, path, root, relative = self.where
@@ -162,17 +168,18 @@ class Buffer:
         text, _ = positions.normalise(positions.decode(file.read_bytes()))
         return text == self.text
 
-    def parse_file(self) -> ParsedFile | None:
-        """What an index would know of this text; None when it cannot be parsed. Not for the loop."""
+    def content(self, *, uses: bool = True) -> Content | None:
+        """What an index would know of this text, without `uses` no references and no count of errors, which
+        are half of the work; None when it cannot be parsed. Not for the loop."""
         version, source, language, parsed = self.version, self.source, self.language, self.parsed
-        if self._file is not None and self._file[0] == version:
-            return self._file[1]
+        if self._content is not None and self._content[0] == version and self._content[1] >= uses:
+            return self._content[2]
         if language is None or len(source) > LARGEST_PARSED:
             return None
         try:
             parsed = follow(parsed, source, language, LONG_S)
-            found = extract(source, parsed.tree, language, LONG_S)
+            found = Content(source, extract(source, parsed.tree, language, LONG_S, uses=uses), language)
         except ParseBudgetExceeded:
             return None
-        self._file = (version, found)
+        self._content = (version, uses, found)
         return found

@@ -18,14 +18,13 @@ from threading import RLock
 
 from daemon.documents import positions
 from daemon.documents.buffers import Buffer
+from daemon.documents.contents import Content, Pause, prepare
 from daemon.documents.document import Document, Region, language_of
 from daemon.documents.regions import Where, Work
 from daemon.documents.trees import difference
 from daemon.nouns import CompletionRequest
 from daemon.readers import Finder
 from indexer.content import denied, secret
-from indexer.languages.registry import Language
-from indexer.records import ParsedFile
 
 MOST_DOCUMENTS = 64
 MOST_BYTES = 32 * 1024 * 1024
@@ -45,6 +44,8 @@ class Mirror:
         self._readers = readers
         self._most, self._most_bytes = documents, total_bytes
         self._buffers: OrderedDict[str, Buffer] = OrderedDict()
+        self._last: Buffer | None = None
+        self._pause = Pause(self._rest)
         self._bytes = 0
         self._lock = RLock()
         self._pool = ThreadPoolExecutor(1, "documents")
@@ -172,14 +173,14 @@ class Mirror:
         """Open documents that differ from their files, the newest first. Reads files: not for the loop."""
         return tuple(buffer.document() for buffer in self._unsaved())
 
-    def overlay(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
-        """(root, relative path) → content and UTF-8 of every unsaved document. Not for the loop."""
+    def overlay(self, here: tuple[str, str] = ("", "")) -> dict[tuple[str, str], Content]:
+        """(root, relative path) → content of every unsaved document. `here` changes with every keystroke and
+        is asked for its definitions alone: it comes without references. Not for the loop."""
         found = {}
         for buffer in self._unsaved():
-            source = buffer.source
             _, _, root, relative = buffer.where
-            if root and (parsed := buffer.parse_file()) is not None and source is buffer.source:
-                found[root, relative] = (parsed, source)
+            if root and (content := buffer.content(uses=(root, relative) != here)) is not None:
+                found[root, relative] = content
         return found
 
     def documents(self) -> tuple[Document, ...]:
@@ -188,13 +189,15 @@ class Mirror:
             return tuple(buffer.document() for buffer in reversed(self._buffers.values()))
 
     def settle(self, seconds: float) -> bool:
-        """Wait until no text is being parsed; False when that takes longer. Not for the loop."""
+        """Wait until all is there that a pause in typing brings; False when that takes longer. Not for the
+        loop."""
         done, _ = wait([self._pool.submit(lambda: None)], seconds)
-        return bool(done)
+        return bool(done) and self._pause.settle(seconds)
 
     def shut(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pause.shut()
 
     def _unsaved(self) -> list[Buffer]:
         with self._lock:
@@ -255,32 +258,34 @@ class Mirror:
             buffer = Buffer(where, language_of(path, source, language), language)
             self._buffers[where.key] = buffer
             if buffer.language is not None:
-                self._pool.submit(_prepare, buffer.language)
+                self._pool.submit(prepare, buffer.language)
         elif (edit := difference(buffer.source, source)) is not None:
             start, old_end, new_end = edit.start_point[0], edit.old_end_point[0], edit.new_end_point[0]
             self._work.shift(where.key, start, old_end, new_end)
             self._work.add(where, "edited", (start, new_end + 1))
         self._bytes += len(source) - len(buffer.source)
         buffer.take(text, source)
+        self._pause.after(buffer)
         buffer.seen = time.time()
         self._used(buffer)
         return buffer
 
     def _used(self, buffer: Buffer) -> None:
+        if self._last is not None and self._last is not buffer:
+            self._pause.after(self._last)
+        self._last = buffer
         self._buffers.move_to_end(buffer.where.key)
         while len(self._buffers) > 1 and (len(self._buffers) > self._most or self._bytes > self._most_bytes):
             self._drop(next(iter(self._buffers.values())))
 
+    def _rest(self, buffer: Buffer) -> None:
+        buffer.rest(uses=buffer is not self._last)
+
     def _drop(self, buffer: Buffer) -> None:
+        self._last = None if self._last is buffer else self._last
         self._work.freeze(buffer.where.key, buffer.text)
         self._bytes -= len(buffer.source)
         self._buffers.pop(buffer.where.key, None)
-
-
-def _prepare(language: Language) -> None:
-    """Compile its queries, 80 ms once in a process, before the first keystroke needs them."""
-    language.scope_query()
-    language.import_query()
 
 
 def _find(text: str, window: str, offset: int) -> int:

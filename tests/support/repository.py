@@ -8,6 +8,7 @@ from pathlib import Path
 from daemon import roots
 from daemon.context.cursor import scope
 from daemon.context.oneline import WORD
+from daemon.documents.contents import Content
 from daemon.readers import Readers
 from daemon.settings import Index
 from daemon.surroundings import Surroundings
@@ -15,7 +16,6 @@ from indexer.frames import DATABASE, Setup, Task
 from indexer.languages import registry
 from indexer.make import Maker
 from indexer.parse import parse_file
-from indexer.records import ParsedFile
 from indexer.store import Store
 
 _NEAR = 20
@@ -39,11 +39,11 @@ def indexed(root: Path, files: Mapping[str, str]) -> tuple[Path, Readers]:
     return root, Readers(Index())
 
 
-def parsed(path: str, text: str) -> tuple[ParsedFile, bytes]:
+def parsed(path: str, text: str) -> Content:
     """A buffer as an overlay holds it."""
     language = registry.language_for(path, text.encode())
     assert language is not None
-    return parse_file(text.encode(), language, 60.0)[0], text.encode()
+    return Content(text.encode(), parse_file(text.encode(), language, 60.0)[0], language)
 
 
 class Buffers:
@@ -52,19 +52,18 @@ class Buffers:
     def __init__(self, texts: Mapping[tuple[str, str], str] | None = None) -> None:
         self._texts = dict(texts or {})
 
-    def overlay(self) -> dict[tuple[str, str], tuple[ParsedFile, bytes]]:
+    def overlay(self, here: tuple[str, str] = ("", "")) -> dict[tuple[str, str], Content]:
         return {key: parsed(key[1], text) for key, text in self._texts.items()}
 
 
 def around(root: Path, path: str, text: str, before: str) -> Surroundings:
     """The surroundings of the cursor behind the first `before` in a file's text."""
     offset = text.index(before) + len(before)
-    found, source = parsed(path, text)
+    found = parsed(path, text).parsed
     byte, line = len(text[:offset].encode()), text.count("\n", 0, offset)
     lines = text.split("\n")
     order = [line, *(n for far in range(1, _NEAR) for n in (line - far, line + far) if 0 <= n < len(lines))]
     chain = [s for s in found.symbols if s.span.start_byte <= byte <= s.span.end_byte]
-    assert source
     return Surroundings(
         path=path,
         root=str(root),

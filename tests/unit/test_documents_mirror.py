@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from daemon import roots
+from daemon.documents.contents import Pause
 from daemon.documents.mirror import DENIED, Mirror
 from daemon.documents.opening import opening
 from daemon.documents.regions import MOST_TEXT
@@ -158,13 +159,45 @@ def test_unsaved_is_what_differs_from_the_file(root: Path, mirror: Mirror) -> No
     changed = CODE.replace("first", "renamed")
     mirror.change("c", path, changed)
     assert [d.text for d in mirror.unsaved()] == [changed]
-    ((place, (parsed, source)),) = mirror.overlay().items()
-    assert (place, source) == ((str(root), "a.py"), changed.encode())
-    assert [s.name for s in parsed.symbols] == ["renamed", "second"]
-    assert mirror.overlay()[place][0] is parsed
+    ((place, content),) = mirror.overlay().items()
+    assert (place, content.source) == ((str(root), "a.py"), changed.encode())
+    assert [s.name for s in content.parsed.symbols] == ["renamed", "second"]
+    assert mirror.overlay()[place] is content
     (root / "a.py").write_bytes(changed.replace("\n", "\r\n").encode())
     assert mirror.unsaved() == ()
     assert mirror.overlay() == {}
+
+
+def test_only_a_text_that_was_left_comes_with_references(root: Path, mirror: Mirror) -> None:
+    place, other = (str(root), "a.py"), root / "b.py"
+    other.write_text(CODE, encoding="utf-8")
+    typed = CODE.replace("first", "renamed") + "renamed()\n"
+    mirror.see(asked(str(root / "a.py"), typed, 3))
+    assert mirror.settle(10)
+    here = mirror.overlay(place)[place]
+    assert ([s.name for s in here.parsed.symbols], here.parsed.references) == (["renamed", "second"], ())
+    assert here.outline(-1).startswith("import os\ndef renamed")
+    assert mirror.overlay(place)[place] is here
+    mirror.open("c", str(other), CODE)
+    assert mirror.settle(10)
+    left = mirror.overlay((str(root), "b.py"))[place]
+    assert "renamed" in [r.name for r in left.parsed.references]
+    assert mirror.overlay(place)[place] is left
+
+
+def test_work_waits_for_a_pause() -> None:
+    done: list[str] = []
+    pause = Pause(done.append)
+    for item in ("a", "b", "a"):
+        pause.after(item)
+    assert pause.settle(10)
+    assert done == ["a", "b"]
+    pause.after("c")
+    assert pause.settle(10)
+    assert done == ["a", "b", "c"]
+    pause.shut()
+    pause.after("d")
+    assert done == ["a", "b", "c"]
 
 
 def test_a_text_that_was_only_shown_gives_way_to_a_newer_file(root: Path, mirror: Mirror) -> None:

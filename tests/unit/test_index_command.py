@@ -171,7 +171,7 @@ async def test_the_measurements_give_their_figures(project: Path) -> None:
     wanted += ("change_ms_p50", "change_ms_p99", "query_ms_p99")
     assert all(outcome.figures[name] > 0 for name in wanted)
     built = await bench_context.run(bench_context.Target(None, 2000, 1, 5, ""), lambda done, total: None)
-    for kind in ("build_ms", "build_cpu_ms", "classify_ms", "classify_alone_ms"):
+    for kind in ("pause_ms", "build_ms", "build_cpu_ms", "classify_ms", "classify_alone_ms"):
         for ending in ("", "_cold"):
             figures = [built.figures[f"{kind}_p{percent}{ending}"] for percent in (50, 99)]
             assert figures[1] >= figures[0] > 0

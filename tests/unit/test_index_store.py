@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlite_utils import Database
 from support import rows
 
-from indexer import schema
-from indexer.errors import IndexBlocked, IndexUnwritable
+from indexer import lookup, schema
+from indexer.errors import IndexBlocked, IndexDamaged, IndexUnwritable
 from indexer.read import Reader
 from indexer.records import FileRow, Import, IndexedFile
 from indexer.store import WAL_TRUNCATE, Store
@@ -135,10 +138,52 @@ def test_migrations_are_named_and_recorded(tmp_path: Path) -> None:
     Store(tmp_path / "x.db").close()
     db = sqlite3.connect(tmp_path / "x.db")
     applied = [row[0] for row in db.execute("select name from _sqlite_migrations")]
-    assert applied == ["0001_tables"]
+    assert applied == ["0001_tables", "0002_exported"]
     assert db.execute("pragma user_version").fetchone()[0] == schema.VERSION
     assert db.execute("pragma journal_mode").fetchone()[0] == "wal"
     db.close()
+
+
+def test_a_database_of_the_first_version_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    db = sqlite3.connect(path, isolation_level=None)
+    schema.migrations.apply(Database(db, execute_plugins=False), stop_before="0002_exported")
+    assert db.execute("pragma user_version").fetchone()[0] == 1
+    db.execute("insert into meta values ('note.old', 'kept')")
+    db.close()
+    with pytest.raises(IndexDamaged, match="older version"), Reader(path) as reader:
+        reader.notes()
+    with Store(path) as store, Reader(path) as reader:
+        assert not store.quarantined
+        assert reader.notes() == {"old": "kept"}
+        store.apply([rows.made("a.py", defines=["f", "_f"])])
+        assert [p.path for p in reader.definitions("f")] == ["a.py"]
+        (plan,) = asked(path, f"explain query plan {lookup.NAMED}", "f", 1)
+        assert "COVERING INDEX symbol_name" in plan[-1]
+
+
+def test_segments_of_text_are_merged_while_idle(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with Store(path) as store, Reader(path) as reader:
+        for i in range(12):
+            store.apply([rows.made(f"f{i}.py", defines=[f"f{i}"], uses=["used"], text=f"common word{i}\n")])
+        assert max(segments(path)) > 4
+        found = [reader.search("common word3"), reader.callers("used")]
+        store.maintain()
+        assert segments(path) == [1, 1, 1]
+        assert [reader.search("common word3"), reader.callers("used")] == found
+        store.apply([rows.made("new.py", uses=["used"], text="word3\n")], ["f3.py"])
+        assert [s.path for s in reader.search("word3")] == ["new.py"]
+
+
+def segments(path: Path) -> list[int]:
+    tables = ("chunk_text", "used", "band")
+    return [asked(path, f"select count(distinct segid) from {table}_idx")[0][0] for table in tables]
+
+
+def asked(path: Path, sql: str, *values: Any) -> list[Any]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(sql, values).fetchall()
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(
