@@ -18,6 +18,8 @@ SHARE = 0.25
 """Time of less urgent lanes ÷ that of the most urgent one."""
 _PROMPT = 0.25
 """Share of a tick's rows that prompts get beside any number of answers in progress."""
+_KEPT = 16
+"""One part in so many of a decode is never the most urgent lane's while another lane asks."""
 
 
 class Ask(NamedTuple):
@@ -69,10 +71,10 @@ class Batching:
         alone = next((i for i in first if asks[i].alone), None)
         together = [i for i in first if not asks[i].alone]
         if alone is not None and (not together or self._tick % 2):
-            tick = _Tick([Grant(alone, self._slice(asks[alone], budget))])
+            tick = self._tick_of([Grant(alone, self._slice(asks[alone], budget))])
             later = []
         else:
-            tick = self._urgent(asks, together, budget)
+            tick = self._urgent(asks, together, budget, kept=bool(later))
         earned = SHARE * self.costs.ms(tick.rows)
         self._credit = (
             min(self._credit + earned, self.costs.ms(self._rows)) if len(first) < len(asks) else 0.0
@@ -83,10 +85,16 @@ class Batching:
     def _slice(self, ask: Ask, budget: int) -> int:
         return min(ask.rows, budget) if ask.divisible else ask.rows
 
-    def _urgent(self, asks: Sequence[Ask], first: Sequence[int], budget: int) -> _Tick:
-        tick = _Tick([])
+    def _tick_of(self, grants: list[Grant]) -> _Tick:
+        return _Tick(grants, self._rows, self._outputs)
+
+    def _urgent(self, asks: Sequence[Ask], first: Sequence[int], budget: int, kept: bool) -> _Tick:
+        tick = self._tick_of([])
+        if kept:
+            tick.most_rows -= self._rows // _KEPT
+            tick.most_outputs -= self._outputs // _KEPT
         speaking = [i for i in first if asks[i].speaks]
-        each = max(1, min(budget, self._outputs) // max(1, len(speaking)))
+        each = max(1, min(budget, tick.most_outputs) // max(1, len(speaking)))
         for i in speaking:
             self._add(tick, asks, i, each)
         left = max(budget - tick.rows, int(budget * _PROMPT), 1)
@@ -95,6 +103,7 @@ class Batching:
         for i in (*short, *(i for i in prompts if i not in short)):
             if left > 0:
                 left -= self._add(tick, asks, i, left)
+        tick.most_rows, tick.most_outputs = self._rows, self._outputs
         return tick
 
     def _short(self, asks: Sequence[Ask], prompts: Sequence[int], left: int) -> list[int]:
@@ -116,8 +125,8 @@ class Batching:
     def _add(self, tick: _Tick, asks: Sequence[Ask], index: int, most: int) -> int:
         """Rows of the ask that fit into `most` and into the decode."""
         ask = asks[index]
-        rows = min(ask.rows, most, self._rows - tick.rows)
-        spared = self._outputs - tick.outputs
+        rows = min(ask.rows, most, tick.most_rows - tick.rows)
+        spared = tick.most_outputs - tick.outputs
         if ask.speaks:
             rows = min(rows, spared)
         elif rows == ask.rows and ask.outputs > spared:
@@ -138,9 +147,11 @@ class Batching:
 
 
 class _Tick:
-    """Grants so far, with their sums."""
+    """Grants so far, with their sums, and the most of both that may be granted."""
 
-    def __init__(self, grants: list[Grant]) -> None:
+    def __init__(self, grants: list[Grant], most_rows: int, most_outputs: int) -> None:
         self.grants = grants
+        self.most_rows = most_rows
+        self.most_outputs = most_outputs
         self.rows = sum(grant.rows for grant in grants)
         self.outputs = 0
