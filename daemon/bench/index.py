@@ -132,7 +132,7 @@ def _ready(state: RootState | None) -> bool:
 async def _change(place: Path, number: int, find_s: float, reader: Reader, queries: _Queries) -> float:
     """Append a new name to a file; milliseconds until the reading side finds it, while queries run.
 
-    It is given up after `find_s`: a grammar that cannot read a file sees no definition at its end.
+    It is given up after `find_s`: files become too large, or are beyond their grammar.
     """
     name = f"Fresh{number}x{time.time_ns() % 100_000}"
     with place.open("a", encoding="utf-8") as file:

@@ -23,6 +23,7 @@ from daemon.cli import main
 from daemon.errors import SettingsError
 from daemon.indexing import IndexingClient
 from daemon.settings import Index, Settings
+from indexer.frames import Plan
 from indexer.languages import registry
 from indexer.parse import parse_file
 
@@ -181,12 +182,15 @@ async def test_the_measurements_give_their_figures(project: Path) -> None:
     assert 0 < shown.figures["saved_median"] < 1
 
 
-async def test_a_change_that_the_grammar_cannot_see_is_counted_and_said(tmp_path: Path) -> None:
-    (tmp_path / "open.py").write_text('def seen():\n    return 1\n\n\ntext = """never closed\n')
-    outcome = await bench_index.run(bench_index.Target(tmp_path, 0, 1, 1, "", 0.3), lambda done, total: None)
+async def test_a_change_that_is_never_found_is_counted_and_said(tmp_path: Path) -> None:
+    """The change makes the file too large, so that it is skipped."""
+    source = "def seen():\n    return 1\n"
+    lines = (Plan().max_file_kb * 1024 - len(source)) // 100
+    (tmp_path / "large.py").write_text(source + ("#" * 99 + "\n") * lines)
+    outcome = await bench_index.run(bench_index.Target(tmp_path, 0, 1, 1, "", 1.5), lambda done, total: None)
     assert outcome.figures["changes_lost"] == 1
-    assert outcome.figures["change_ms_p99"] > 300
-    assert any("open.py" in note for note in outcome.notes)
+    assert outcome.figures["change_ms_p99"] > 1500
+    assert any("large.py" in note for note in outcome.notes)
 
 
 async def test_a_long_life_leaks_nothing() -> None:
