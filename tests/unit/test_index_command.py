@@ -184,9 +184,9 @@ async def test_the_measurements_give_their_figures(project: Path) -> None:
 
 async def test_a_change_that_is_never_found_is_counted_and_said(tmp_path: Path) -> None:
     """The change makes the file too large, so that it is skipped."""
-    source = "def seen():\n    return 1\n"
-    lines = (Plan().max_file_kb * 1024 - len(source)) // 100
-    (tmp_path / "large.py").write_text(source + ("#" * 99 + "\n") * lines)
+    head, line = "def seen():\n    return 1\n", f'known = "{"x" * 89}"\n'
+    fitting = (Plan().max_file_kb * 1024 - len(head)) // len(line)
+    (tmp_path / "large.py").write_text(head + line * fitting)
     outcome = await bench_index.run(bench_index.Target(tmp_path, 0, 1, 1, "", 1.5), lambda done, total: None)
     assert outcome.figures["changes_lost"] == 1
     assert outcome.figures["change_ms_p99"] > 1500
