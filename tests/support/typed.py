@@ -41,7 +41,7 @@ class Typing:
     def ask(self, typed: str, client: str = "me", line: int = 0, **more: Any) -> CompletionRequest:
         """A request whose cursor stands behind `typed` in the document of a line."""
         self._numbers += 1
-        fields: dict[str, Any] = {"path": f"/work/doc{line}.py", "limits": Limits(lines="line")}
+        fields: dict[str, Any] = {"path": f"/project/doc{line}.py", "limits": Limits(lines="line")}
         return CompletionRequest(
             id=str(self._numbers),
             client=client,

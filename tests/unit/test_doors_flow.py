@@ -66,7 +66,7 @@ async def test_who_waits_already_may_ask_anew_and_tell_of_changes() -> None:
         assert (await house.ask("POST", "/v1/complete", ask("new"))).status == 429
         newer = asyncio.create_task(house.ask("POST", "/v1/complete", {**ask(3), "prefix": "other = "}))
         assert (await tasks[3]).json["stop"] == "superseded"
-        changed = {"event": "open", "path": "/work/a.py", "text": "x = 1\n", "client": "new"}
+        changed = {"event": "open", "path": "/project/a.py", "text": "x = 1\n", "client": "new"}
         assert (await house.ask("POST", "/v1/documents", changed)).status == 200
         house.engine.go_on()
         assert (await newer).json["text"] == "answer()"
@@ -139,7 +139,7 @@ async def test_a_reader_that_does_not_read_delays_nobody_who_shares_its_run() ->
     script = "w" * 500_000 + " "
     async with standing(lambda job: script * 16, patience=Patience(read=2.0)) as house:
         house.engine.hold()
-        body = {"prefix": "x = ", "path": "/work/a.py", "stream": True, "lines": "free"}
+        body = {"prefix": "x = ", "path": "/project/a.py", "stream": True, "lines": "free"}
         slow = socket.socket()
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         slow.setblocking(False)

@@ -125,7 +125,7 @@ async def test_twins_are_all_answered_and_streamed(typing: Typing) -> None:
         {"limits": Limits(lines="line", tokens=7)},
         {"limits": Limits(lines="line", stop=(")",))},
         {"sampling": Sampling(temperature=0.4, seed=3)},
-        {"path": "/work/another.py"},
+        {"path": "/project/another.py"},
         {"path": None},
         {"warm": True},
         {"cache": False},
