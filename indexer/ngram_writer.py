@@ -24,7 +24,7 @@ YOUNG = 32_000
 """A segment with fewer live ids is rewritten by the next commit instead of standing beside it."""
 FOLDED = 256_000
 """Up to so many ids in all, somewhat larger segments are too."""
-BATCH = 600_000
+BATCH = 480_000
 """Ids that may wait: what is sorted at once decides how much memory a first index takes."""
 MOST = 24
 """Segments after a commit; more would slow lookups down."""
@@ -34,6 +34,8 @@ TIER = 4
 """Segments are merged until each is at least this many times as large as all smaller ones together."""
 _PER_ID = segments.WIDTH + 4 + 8 / segments.PIVOT
 _PER_FILE = 48
+_AGE_NS = 3_600 * 10**9
+"""Files changed within the same hour, as by a checkout, are equally old."""
 _FILLED = 0.9
 """How full the directory may get before files are dropped; then to this share of that."""
 
@@ -180,15 +182,22 @@ class NgramWriter:
         return self._parts.dropped.get(path)
 
     def _drop_oldest(self) -> None:
-        """Drop the least recently changed files when all would take more than the bound."""
-        costs = [(e.changed_ns, path, _cost(path, e.length)) for path, (_, e) in self._parts.where.items()]
-        costs += [
-            (changed_ns, path, _cost(path, len(ids))) for path, ids, _, changed_ns in self._new.values()
+        """Drop the least recently changed files when all would take more than the bound.
+
+        Among equally old ones those of one segment after another: then few segments are rewritten.
+        """
+        place = {id(part): -number for number, part in enumerate(self._parts.all)}
+        ages = [
+            (e.changed_ns // _AGE_NS, place[id(part)], e.changed_ns, path, _cost(path, e.length))
+            for path, (part, e) in self._parts.where.items()
         ]
-        total, most = sum(cost for _, _, cost in costs), self._max_bytes * _FILLED
+        ages += [
+            (ns // _AGE_NS, 1, ns, path, _cost(path, len(ids))) for path, ids, _, ns in self._new.values()
+        ]
+        total, most = sum(age[-1] for age in ages), self._max_bytes * _FILLED
         if total <= most:
             return
-        for _, path, cost in sorted(costs):
+        for *_, path, cost in sorted(ages):
             digest = self._digest(path) or b""
             self.remove_file(path)
             self._parts.dropped[path] = digest

@@ -115,7 +115,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
                 "journal_mode = wal",
                 "synchronous = normal",
                 "wal_autocheckpoint = 0",
-                "cache_size = -32768",
+                "cache_size = -12288",
                 "cache_spill = off",
                 "temp_store = memory",
             ):

@@ -222,6 +222,19 @@ def test_bounded_drops_the_least_recently_changed(tmp_path: Path) -> None:
     assert reopened.figures().bytes <= most
 
 
+def test_of_a_checkout_whole_segments_are_dropped(tmp_path: Path) -> None:
+    """All files are equally old, give or take: none of what is left is dead and waits for a rewrite."""
+    writer = NgramWriter(tmp_path, max_bytes=4_400_000)
+    for number in range(9):
+        for n in range(8):
+            ids = [(number * 8 + n) * 97 + i % 2000 for i in range(20_000)]
+            writer.add_file(f"{n}/{number}", to_bytes(ids), changed_ns=(n + 1) * 10**9 + number)
+        writer.commit()
+    figures = writer.figures()
+    assert figures.dropped > 0
+    assert figures.bytes < 8 * figures.ids
+
+
 def test_another_vocabulary_starts_afresh(tmp_path: Path) -> None:
     writer = NgramWriter(tmp_path, vocabulary="one")
     writer.add_file("a", A)
