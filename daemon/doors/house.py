@@ -139,8 +139,8 @@ class Traffic:
     def asking(self, client: str, *, alternative: bool = False) -> Iterator[None]:
         """A completion, or an alternative to one, is asked for and waited for.
 
-        Raises Overloaded while intake is stopped, unless `client` waits for another one already: the newer
-        one takes its place, and the queue does not grow.
+        Raises Overloaded while intake is stopped, unless `client` waits for one other already: the newer one
+        takes its place, and the queue does not grow.
         """
         self._admit(client, alternative)
         counted = [] if alternative else [client]
@@ -162,7 +162,7 @@ class Traffic:
             self.stopped, self._since, self._left = True, time.monotonic(), 0
             self._until = self._since + 1.0
             self.stops += 1
-        if self.stopped and (alternative or not self._asking[client]):
+        if self.stopped and (alternative or self._asking[client] != 1):
             seconds = self._resumes_in()
             raise Overloaded(
                 f"{len(self._asking)} clients wait already", f"Try again in {seconds} s", seconds

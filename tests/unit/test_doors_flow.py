@@ -141,6 +141,18 @@ def test_alternatives_are_no_clients() -> None:
     assert traffic.facts() == {**facts, "waiting": 0, "clients": 0, "stops": 1}
 
 
+def test_while_intake_is_stopped_a_client_waits_for_two_at_most() -> None:
+    traffic = Traffic(high=2, low=1)
+    with contextlib.ExitStack() as stack:
+        waiting_for(stack, traffic, "a", "b")
+        with pytest.raises(Overloaded), traffic.asking("new"):
+            pass
+        waiting_for(stack, traffic, "a")
+        with pytest.raises(Overloaded), traffic.asking("a"):
+            pass
+        assert traffic.waiting == 3
+
+
 def test_the_pace_says_when_to_come_back() -> None:
     traffic, stack = Traffic(high=40, low=0), contextlib.ExitStack()
     waiting = [stack.enter_context(contextlib.ExitStack()) for _ in range(40)]
