@@ -158,7 +158,7 @@ class Seat:
         """
         run, given = self.run, len(self._typed)
         while (stop := self.over) is None:
-            if len(run.text) > given:
+            if len(run.text) > given and run.text.startswith(self._typed):  # else it was superseded first
                 piece, given = run.text[given:], len(run.text)
                 self._first = self._first or self._age_ms()
                 yield piece
@@ -182,6 +182,8 @@ class Seat:
 
     def _fitted(self, whole: Generation) -> Generation:
         """The run's Generation as this request sees it; the work is counted once, at the carrier."""
+        if not self.run.text.startswith(self._typed):
+            return self.cut("superseded")
         work = whole.counters if self.run.carrier is self else Counters()
         if not self._joined:
             return msgspec.structs.replace(whole, counters=work)

@@ -98,6 +98,26 @@ async def test_only_the_newest_of_those_that_part_gets_a_run(typing: Typing) -> 
     assert len(typing.engine.jobs) == 2
 
 
+async def test_who_is_over_before_its_run_said_anything_is_given_only_what_fits(
+    typing: Typing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typing.engine, "supersede", lambda job_id: None)  # too late: all is said already
+    pieces: list[str] = []
+
+    async def on_text(text: str) -> None:
+        pieces.append(text)
+
+    older = await begun(typing, typing.ask("total = s"))
+    waits = asyncio.create_task(typing.pipeline.complete(typing.ask("total = se"), on_text))
+    await until(lambda: typing.joined("awaited") == 1, 5)
+    elsewhere = asyncio.create_task(typing.pipeline.complete(third := typing.ask("rep", line=2)))
+    await typing.engine.until(lambda: len(typing.engine.jobs) == 2)
+    typing.engine.go_on()
+    assert ((await waits).stop, (await waits).raw, pieces) == ("superseded", "", [])
+    assert (await older).counters.evaluated > 0
+    assert (await elsewhere).raw == typing.rest(third)
+
+
 async def test_twins_are_all_answered_and_streamed(typing: Typing) -> None:
     first = typing.ask("names = ")
     tasks, heard = [await begun(typing, first)], list[list[str]]()
