@@ -101,7 +101,8 @@ class Runs:
         if not self._within or asked.warm or asked.context == "now" or measured:
             return None
         for run in reversed(self._runs):
-            if run.generation is None and (typed := run.typed(turn)) is not None:
+            typed = run.typed(turn) if run.generation is None and run.lasts(turn.begun) else None
+            if typed is not None:
                 found = run.says(typed)
                 if found or (found is None and turn.begun - run.heard <= self._within):
                     run.heard = turn.begun
@@ -112,8 +113,9 @@ class Runs:
         turn, run = seat.turn, seat.turn.hope
         if run is None or turn.over or (typed := run.typed(turn)) is None:
             return False
-        if run.planned.request.limits.lines != seat.own[0].request.limits.lines:
-            return False  # the cursor is of another class by now, and another end is looked for
+        its, own = run.planned.request.limits, seat.own[0].request.limits
+        if its.lines != own.lines or its.tokens < own.tokens:
+            return False  # the cursor is of another class by now: another end is looked for, or a later one
         self._metrics.count("coalesced", "same" if not typed else "said" if run.says(typed) else "awaited")
         seat.sit(run, typed)
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from support.waiting import until
 
 from daemon import replay
 from daemon.engine.client import EngineClient, EngineModel
-from daemon.nouns import Completion, CompletionRequest, Counters, Limits, Sampling
+from daemon.nouns import Completion, CompletionRequest, Counters, Generation, Limits, Sampling, StopReason
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.settings import Context, Settings
@@ -255,12 +256,63 @@ async def test_alternatives_end_nothing_and_end_with_their_question(typing: Typi
 
 
 async def test_nobody_waits_longer_than_its_deadline(typing: Typing) -> None:
-    limits = Limits(lines="line", deadline=50)
+    limits = Limits(lines="line", deadline=500)
     await begun(typing, typing.ask("total = s", "a", limits=limits))
     other = await joining(typing, typing.ask("total = su", "b", limits=limits), "awaited")
     async with asyncio.timeout(2):
         assert (await other).stop == "time"
     await typing.engine.until(lambda: bool(typing.engine.ends))
+
+
+@pytest.mark.parametrize(
+    "typed", [("total = s", "total = s"), ("total = s", "total = sum(item.price")], ids=("same", "said")
+)
+@pytest.mark.parametrize("stop", ["time", "limit"])
+async def test_what_anothers_limits_ended_before_it_said_anything_is_asked_for_anew(
+    typing: Typing, stop: StopReason, typed: tuple[str, str]
+) -> None:
+    first, second = typing.ask(typed[0]), typing.ask(typed[1], "other")
+    older = await begun(typing, first)
+    newer = await joining(typing, second, "same" if first.prefix == second.prefix else "awaited")
+    (run,) = typing.pipeline._runs._runs
+    run.take(second.prefix[len(first.prefix) :])
+    for _ in range(3):
+        await asyncio.sleep(0)  # whoever waits sees it
+    assert run.task is not None
+    run.task.cancel()
+    run.take(Generation(text=run.text, stop=stop))
+    typing.engine.go_on()
+    assert ((await older).stop, (await newer).raw) == (stop, typing.rest(second))
+    assert (typing.joined("parted"), (await newer).coalesced) == (1, "")
+
+
+@pytest.mark.parametrize("limit", ["milliseconds", "deadline"])
+async def test_half_spent_time_is_not_shared(typing: Typing, limit: str) -> None:
+    limits = Limits(lines="line", **{limit: 40_000})
+    await begun(typing, typing.ask("total = s", limits=limits))
+    (run,) = typing.pipeline._runs._runs
+    now = asyncio.get_running_loop().time()
+    if limit == "deadline":
+        run.turn.begun = now - 21.0
+    else:
+        await joining(typing, typing.ask("total = su", limits=limits), "awaited")
+        run.spoke = now - 21.0
+    jobs = len(typing.engine.jobs)
+    newer = asyncio.create_task(typing.pipeline.complete(asked := typing.ask("total = sum", limits=limits)))
+    await typing.engine.until(lambda: len(typing.engine.jobs) > jobs)
+    typing.engine.go_on()
+    assert ((await newer).raw, (await newer).coalesced) == (typing.rest(asked), "")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_who_may_be_told_more_shares_no_shorter_run(typing: Typing, more: int) -> None:
+    await begun(typing, typing.ask("total = s"))
+    runs, asked = typing.pipeline._runs, typing.ask("total = su")
+    (run,) = runs._runs
+    limits = msgspec.structs.replace(asked.limits, tokens=asked.limits.tokens + more)
+    planned = dataclasses.replace(run.planned, request=msgspec.structs.replace(asked, limits=limits))
+    with runs.turn(asked) as turn, runs.seat(turn, planned, msgspec.structs.replace(run.job, id="2")) as seat:
+        assert (seat.run is run) == (not more)
 
 
 async def test_an_engine_that_fails_is_told_to_all(typing: Typing) -> None:
