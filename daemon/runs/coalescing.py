@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
 from daemon.context.planner import Planned
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
-from daemon.nouns import CompletionRequest, Generation
+from daemon.nouns import CompletionRequest, Counters, Generation
 from daemon.observe.metrics import Metrics
 from daemon.runs.seats import Run, Seat, Turn, question
 
@@ -41,6 +41,8 @@ class Runs:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: dict[str, list[Turn]] = {}
         self._numbers = itertools.count(1)
+        self.unowned: Callable[[Run, Generation], None] = lambda *_: None
+        """Called with a run's work when nobody who waited for the run is left to count it."""
 
     @property
     def busy(self) -> bool:
@@ -82,6 +84,9 @@ class Runs:
         it waited for says something else than was typed."""
         if not await seat.agreed():
             self._metrics.count("coalesced", "parted")
+            if (work := seat.cut("cancelled").counters) != Counters():
+                whole = seat.run.generation or Generation(text=seat.run.text, stop="cancelled", counters=work)
+                self.unowned(seat.run, whole)
             self._leave(seat)
             self._begin(seat)
         async with contextlib.aclosing(seat.events()) as events:

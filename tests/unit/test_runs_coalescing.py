@@ -88,6 +88,31 @@ async def test_another_client_that_parts_leaves_the_first_in_peace(typing: Typin
     assert [(await task).raw for task in (older, newer)] == [typing.rest(first), typing.rest(second)]
 
 
+@pytest.mark.parametrize("ended", [True, False])
+async def test_the_work_of_a_run_that_its_last_one_parts_from_is_counted(typing: Typing, ended: bool) -> None:
+    typing.engine.hold_after = 0 if ended else 1
+    older = await begun(typing, first := typing.ask("total = s"))
+    newer = await joining(typing, typing.ask("total = sum(item.prize", "other"), "awaited")
+    await gone(older)
+    if ended:
+        typing.engine.script = lambda job: "um(item.pri" if len(typing.engine.jobs) == 1 else "!"
+    typing.engine.go_on()
+    if not ended:
+        await typing.engine.until(lambda: len(typing.engine.jobs) == 2)
+        typing.engine.hold_after = 0
+        typing.engine.go_on()
+    await newer
+    cancelled, unowned, own = typing.rows
+    run, next_run = typing.engine.jobs
+    assert (unowned[3].id, own[3].id) == (f"run-{run.id}", (await newer).id)
+    assert [row[3].counters.prompt > 0 for row in typing.rows] == [False, True, True]
+    assert unowned[3].counters.evaluated == (typing.engine.work[run.id] if ended else 0)
+    assert own[3].counters.evaluated == typing.engine.work[next_run.id]
+    assert unowned[0].request.prefix == first.prefix
+    assert cancelled[3].stop == "cancelled"
+    assert typing.metrics.total("tokens", "evaluated") == unowned[3].counters.evaluated
+
+
 async def test_only_the_newest_of_those_that_part_gets_a_run(typing: Typing) -> None:
     requests = [typing.ask(f"total = {typed}") for typed in ("s", "se", "sel", "self")]
     tasks = [await begun(typing, requests[0])]
@@ -366,7 +391,7 @@ async def test_in_any_order_of_typing_and_leaving_each_gets_the_rest_of_its_text
     shared = [one for _, one in answered if one.coalesced]
     assert min(len(shared), len(answered) - len(shared), typing.joined("parted")) > 10
     counted = sum(row[2].counters.evaluated for row in typing.rows)
-    whole = sum(typing.engine.work[job] for job, stop in typing.engine.ends.items() if stop == "eos")
+    whole = sum(typing.engine.work[job] for job in typing.engine.told if typing.engine.ends[job] != "warm")
     assert whole <= counted <= typing.engine.work.total(), "every run that came to its end is counted once"
     await typing.pipeline.close()
 
