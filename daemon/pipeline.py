@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from daemon.polish.emit import Emitter
 from daemon.projects import Projects
 from daemon.readers import Readers
 from daemon.runs.coalescing import Runs
-from daemon.runs.seats import Seat, Turn
+from daemon.runs.seats import Run, Seat, Turn
 from daemon.settings import Settings
 from indexer.errors import VocabularyUnusable
 from indexer.grams import FOLDER
@@ -59,13 +60,15 @@ class Pipeline:
         self._recoverer = Recoverer(self.mirror, self.readers)
         self._planning: tuple[str, Planner] | None = None
         self._runs = Runs(engine, metrics, settings.complete.coalesce_ms)
+        self._runs.unowned = self._unowned
         self._idle = Idle(engine)
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
         """Called when a completion begins and when it ends."""
         self.record: Record = lambda *_: None
-        """Called with what every request went through, also when nobody waits for its answer any more."""
+        """Called with what every request went through, also when nobody waits for its answer any more, and
+        with every run that no request counts."""
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request; cancelling the awaiting task ends its part in the engine's work.
@@ -113,7 +116,20 @@ class Pipeline:
 
     def _completed(self, seat: Seat, generation: Generation, emitter: Emitter) -> Completion:
         """The completion, recorded: also when nobody waits for it any more."""
-        planned, prompt = seat.planned, seat.planned.prompt
+        return self._recorded(seat.planned, seat.job, generation, emitter)
+
+    def _unowned(self, run: Run, generation: Generation) -> None:
+        """A run's work in a row of its own, whose id is that of no request."""
+        request = msgspec.structs.replace(run.planned.request, id=f"run-{run.job.id}")
+        planned = dataclasses.replace(run.planned, request=request)
+        said = msgspec.structs.replace(generation, note=generation.note or "nobody waited for it any more")
+        self._recorded(planned, run.job, said, Emitter(request, request.replaces))
+        self._metrics.worked(generation.counters)
+
+    def _recorded(
+        self, planned: Planned, job: Submit, generation: Generation, emitter: Emitter
+    ) -> Completion:
+        prompt = planned.prompt
         completion = msgspec.structs.replace(
             emitter.finish(generation, prompt.segments, prompt.reason),
             window=f"{planned.window.name}: {planned.window.reason}",
@@ -121,7 +137,7 @@ class Pipeline:
             head=prompt.head,
             coalesced=generation.joined,
         )
-        self.record(planned, seat.job, generation, completion)
+        self.record(planned, job, generation, completion)
         return completion
 
     def _named(self, request: CompletionRequest) -> CompletionRequest:

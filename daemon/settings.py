@@ -47,9 +47,9 @@ class Server(Section, frozen=True):
     max_concurrent: int = 64
     """Requests in the house at once."""
     high_mark: int = 85
-    """Percent of max_concurrent: while so many completions wait, a client that waits for none gets none, …"""
+    """Percent of max_concurrent: when so many clients wait for completions, another one gets none, …"""
     low_mark: int = 25
-    """… until so few wait."""
+    """… until so few wait, or fewer than that and the time is over that it was told to wait."""
     read_s: float = 10.0
     """A client that does not read what it is sent for so long is dropped."""
 

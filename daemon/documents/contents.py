@@ -32,16 +32,16 @@ class Content:
 
     def outline(self, number: int) -> str:
         """Of a type by its symbol's number, or of the whole for -1; empty when it has none."""
-        if number not in self._outlines:
-            found = outline(self.source, self.parsed, self._language, number)
-            self._outlines[number] = found[0].text if found else ""
-        return self._outlines[number]
+        if (known := self._outlines.get(number)) is not None:
+            return known
+        found = outline(self.source, self.parsed, self._language, number)
+        return self._outlines.setdefault(number, found[0].text if found else "")
 
     def complete(self) -> None:
         """Make what will be asked for."""
         if len(self.source) <= _OUTLINED and not self._outlines:
             found = outline(self.source, self.parsed, self._language)
-            self._outlines = {-1: "", **{one.symbol: one.text for one in found}}
+            self._outlines.update({-1: "", **{one.symbol: one.text for one in found}})
 
 
 class Pause(Generic[_T]):

@@ -92,14 +92,15 @@ class House:
 
 @dataclass(slots=True)
 class Traffic:
-    """Requests in the house. Intake of completions stops when `high` of them wait, and goes on at `low`."""
+    """Requests in the house. Intake of completions stops when `high` clients wait for one, and goes on when
+    `low` do, or below `high` once the time is over that the refused were told to wait."""
 
     high: int = 64
     low: int = 16
     inside: int = 0
     """Requests that count against `server.max_concurrent`."""
     waiting: int = 0
-    """Completions among them that wait for their answer."""
+    """Completions asked for and not answered yet, alternatives included."""
     stopped: bool = False
     """Intake of completions has stopped."""
     stops: int = 0
@@ -110,6 +111,7 @@ class Traffic:
     works: set[asyncio.Task[Completion]] = field(default_factory=set)
     _asking: Counter[str] = field(default_factory=Counter)
     _since: float = 0.0
+    _until: float = 0.0
     _left: int = 0
 
     def __post_init__(self) -> None:
@@ -119,9 +121,8 @@ class Traffic:
     def of(cls, settings: Server) -> Traffic:
         """With the marks of the settings."""
         most = settings.max_concurrent
-        return cls(
-            high=max(1, math.ceil(most * settings.high_mark / 100)), low=int(most * settings.low_mark / 100)
-        )
+        high, low = math.ceil(most * settings.high_mark / 100), int(most * settings.low_mark / 100)
+        return cls(high=max(1, high), low=max(1, low))
 
     def enter(self) -> None:
         """One more is inside."""
@@ -138,34 +139,55 @@ class Traffic:
     def asking(self, client: str, *, alternative: bool = False) -> Iterator[None]:
         """A completion, or an alternative to one, is asked for and waited for.
 
-        Raises Overloaded while intake is stopped, unless `client` waits for another one already: the newer
-        one takes its place, and the queue does not grow.
+        Raises Overloaded while intake is stopped, unless `client` waits for one other already: the newer one
+        takes its place, and the queue does not grow.
         """
-        if not self.stopped and self.waiting >= self.high:
-            self.stopped, self._since, self._left = True, time.monotonic(), 0
-            self.stops += 1
-        if self.stopped and (alternative or not self._asking[client]):
-            seconds = self._resumes_in()
-            raise Overloaded(f"{self.waiting} requests wait already", f"Try again in {seconds} s", seconds)
+        self._admit(client, alternative)
+        counted = [] if alternative else [client]
         self.waiting += 1
-        self._asking[client] += 1
+        self._asking.update(counted)
         try:
             yield
         finally:
             self.waiting -= 1
-            self._left += 1
-            self.stopped = self.stopped and self.waiting > self.low
-            self._asking[client] -= 1
-            if not self._asking[client]:
+            self._asking.subtract(counted)
+            if not alternative and not self._asking[client]:
                 del self._asking[client]
+                self._left += 1
+            self.stopped = self.stopped and len(self._asking) > self.low
+
+    def _admit(self, client: str, alternative: bool) -> None:
+        self._look()
+        if not self.stopped and len(self._asking) >= self.high:
+            self.stopped, self._since, self._left = True, time.monotonic(), 0
+            self._until = self._since + 1.0
+            self.stops += 1
+        if self.stopped and (alternative or self._asking[client] != 1):
+            seconds = self._resumes_in()
+            raise Overloaded(
+                f"{len(self._asking)} clients wait already", f"Try again in {seconds} s", seconds
+            )
+
+    def _look(self) -> None:
+        """Intake goes on when those that were refused come back as they were told: some may type for ever."""
+        if len(self._asking) < self.high and time.monotonic() >= self._until:
+            self.stopped = False
 
     def _resumes_in(self) -> int:
-        """Seconds, at the pace at which answers were given since intake stopped; from 1 to LONGEST_RETRY."""
-        pace = (time.monotonic() - self._since) / self._left if self._left else 0.0
-        return min(max(1, math.ceil((self.waiting - self.low) * pace)), LONGEST_RETRY)
+        """Seconds, at the pace at which clients were served since intake stopped; from 1 to LONGEST_RETRY.
+
+        Nobody is told a later time than LONGEST_RETRY from that stop on.
+        """
+        now = time.monotonic()
+        pace = (now - self._since) / self._left if self._left else 0.0
+        last = self._since + LONGEST_RETRY
+        seconds = max(1, math.ceil(min((len(self._asking) - self.low) * pace, last - now)))
+        self._until = min(max(self._until, now + seconds), last)
+        return seconds
 
     def facts(self) -> dict[str, Any]:
         """For status."""
+        self._look()
         return {
             "inside": self.inside,
             "waiting": self.waiting,

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from typing import Any
 
-from daemon.nouns import Completion
+from daemon.nouns import Completion, Counters
 
 SAMPLES = 512
 """Newest latencies kept per name."""
@@ -43,6 +43,14 @@ class Metrics:
         """Count one answer of `door` that took `milliseconds` from request to reply."""
         self.count("answers", completion.stop)
         work = completion.counters
+        self.worked(work)
+        self.observe(f"answer_{door}", milliseconds)
+        if work.generated:
+            self.observe("first_token", completion.timings.first)
+            self.observe("door", max(0.0, milliseconds - completion.timings.total))
+
+    def worked(self, work: Counters) -> None:
+        """Count what the engine did."""
         for name, tokens in (
             ("prompt", work.prompt),
             ("reused", work.reused),
@@ -50,10 +58,6 @@ class Metrics:
             ("generated", work.generated),
         ):
             self.count("tokens", name, tokens)
-        self.observe(f"answer_{door}", milliseconds)
-        if work.generated:
-            self.observe("first_token", completion.timings.first)
-            self.observe("door", max(0.0, milliseconds - completion.timings.total))
 
     def snapshot(self) -> dict[str, Any]:
         """`counters`: name → label → count (no label: `all`); `latency_ms`: name → count, p50, p90, p99."""

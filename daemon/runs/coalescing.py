@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
 from daemon.context.planner import Planned
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
-from daemon.nouns import CompletionRequest, Generation
+from daemon.nouns import CompletionRequest, Counters, Generation
 from daemon.observe.metrics import Metrics
 from daemon.runs.seats import Run, Seat, Turn, question
 
@@ -41,6 +41,8 @@ class Runs:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: dict[str, list[Turn]] = {}
         self._numbers = itertools.count(1)
+        self.unowned: Callable[[Run, Generation], None] = lambda *_: None
+        """Called with a run's work when nobody who waited for the run is left to count it."""
 
     @property
     def busy(self) -> bool:
@@ -82,6 +84,9 @@ class Runs:
         it waited for says something else than was typed."""
         if not await seat.agreed():
             self._metrics.count("coalesced", "parted")
+            if (work := seat.cut("cancelled").counters) != Counters():
+                whole = seat.run.generation or Generation(text=seat.run.text, stop="cancelled", counters=work)
+                self.unowned(seat.run, whole)
             self._leave(seat)
             self._begin(seat)
         async with contextlib.aclosing(seat.events()) as events:
@@ -101,7 +106,8 @@ class Runs:
         if not self._within or asked.warm or asked.context == "now" or measured:
             return None
         for run in reversed(self._runs):
-            if run.generation is None and (typed := run.typed(turn)) is not None:
+            typed = run.typed(turn) if run.generation is None and run.lasts(turn.begun) else None
+            if typed is not None:
                 found = run.says(typed)
                 if found or (found is None and turn.begun - run.heard <= self._within):
                     run.heard = turn.begun
@@ -112,8 +118,9 @@ class Runs:
         turn, run = seat.turn, seat.turn.hope
         if run is None or turn.over or (typed := run.typed(turn)) is None:
             return False
-        if run.planned.request.limits.lines != seat.own[0].request.limits.lines:
-            return False  # the cursor is of another class by now, and another end is looked for
+        its, own = run.planned.request.limits, seat.own[0].request.limits
+        if its.lines != own.lines or its.tokens < own.tokens:
+            return False  # the cursor is of another class by now: another end is looked for, or a later one
         self._metrics.count("coalesced", "same" if not typed else "said" if run.says(typed) else "awaited")
         seat.sit(run, typed)
         return True

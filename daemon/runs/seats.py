@@ -21,6 +21,8 @@ from indexer.tokens import count
 
 _OWN_ENDS: tuple[StopReason, ...] = ("eos", "word", "line", "dedent", "overlap", "repeat")
 """Ends that the text itself brought: nothing would follow it at a cursor further on either."""
+_SPENT: tuple[StopReason, ...] = ("time", "limit")
+"""Ends that the limits of whose run it is brought."""
 
 
 def question(asked: CompletionRequest) -> CompletionRequest:
@@ -65,6 +67,8 @@ class Run:
     heard: float
     """When the newest of its requests came."""
     text: str = ""
+    spoke: float | None = None
+    """When its first text came: from about then on its time counts."""
     generation: Generation | None = None
     failure: Exception | None = None
     ending: bool = False
@@ -84,6 +88,12 @@ class Run:
         typed = other.prefix[len(mine.prefix) :]
         return None if "\n" in typed or turn.question != self.turn.question else typed
 
+    def lasts(self, now: float) -> bool:
+        """Whether at least half of its time is left for those who would share it."""
+        limits = self.turn.asked.limits
+        spent = ((limits.deadline, self.turn.begun), (limits.milliseconds, self.spoke))
+        return all(most is None or since is None or (now - since) * 2000.0 <= most for most, since in spent)
+
     def says(self, typed: str) -> bool | None:
         """Whether the text begins with what was typed; None while that is open."""
         ended = self.generation
@@ -99,6 +109,7 @@ class Run:
             self.generation = event
             self.carrier = next(iter(self.seats), None)
         else:
+            self.spoke = self.spoke or asyncio.get_running_loop().time()
             self.text += event
         self.wake()
 
@@ -144,10 +155,15 @@ class Seat:
         return "superseded" if self.turn.over else "time"
 
     async def agreed(self) -> bool:
-        """Wait until the run's text says what was typed; False as soon as it says something else."""
-        while not self.turn.over and self.over is None and (found := self.run.says(self._typed)) is not True:
-            if found is False:
+        """Wait until the run's text goes on behind what was typed, or ends there; False as soon as it says
+        something else, or when another's limits ended it there."""
+        run, typed = self.run, self._typed
+        while self._joined and not self.turn.over and self.over is None:
+            ended = run.generation
+            if run.says(typed) is False or (ended and ended.stop in _SPENT and run.text == typed):
                 return False
+            if len(run.text) > len(typed) or ended or run.failure:
+                break
             await self._changed()
         return True
 
@@ -158,7 +174,7 @@ class Seat:
         """
         run, given = self.run, len(self._typed)
         while (stop := self.over) is None:
-            if len(run.text) > given:
+            if len(run.text) > given and run.text.startswith(self._typed):  # else it was superseded first
                 piece, given = run.text[given:], len(run.text)
                 self._first = self._first or self._age_ms()
                 yield piece
@@ -182,6 +198,8 @@ class Seat:
 
     def _fitted(self, whole: Generation) -> Generation:
         """The run's Generation as this request sees it; the work is counted once, at the carrier."""
+        if not self.run.text.startswith(self._typed):
+            return self.cut("superseded")
         work = whole.counters if self.run.carrier is self else Counters()
         if not self._joined:
             return msgspec.structs.replace(whole, counters=work)

@@ -84,6 +84,8 @@ class ScriptedEngine:
         """Evaluated prompt tokens by job id."""
         self.ends: dict[str, StopReason] = {}
         """How each job ended; `cancelled` also when its reader just went away."""
+        self.told: list[str] = []
+        """Jobs whose Generation was given to a reader."""
         self.late = 0
         """Steps begun for a job after its end was known: must stay 0."""
         self.changed = asyncio.Condition()
@@ -195,6 +197,7 @@ class ScriptedEngine:
         )
         times = Timings(first=elapsed, total=elapsed)
         word = word if stop == "word" else ""
+        self.told.append(job.id)
         yield Generation(text=text, stop=stop, stop_word=word, counters=work, timings=times)
 
     async def _evaluate(self, running: _Running) -> tuple[int, int]:

@@ -6,10 +6,13 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
+from support.repository import parsed
 
 from daemon import roots
+from daemon.documents import contents
 from daemon.documents.contents import Pause
 from daemon.documents.mirror import DENIED, Mirror
 from daemon.documents.opening import opening
@@ -17,6 +20,8 @@ from daemon.documents.regions import MOST_TEXT
 from daemon.nouns import CompletionRequest
 from daemon.readers import Readers
 from daemon.settings import Index
+from indexer.languages.registry import Language
+from indexer.records import ParsedFile
 
 CODE = "import os\n\n\ndef first():\n    return 1\n\n\ndef second(value):\n    return value\n"
 
@@ -298,3 +303,47 @@ def test_the_question_in_an_opened_document_is_where_the_person_is(mirror: Mirro
     again = opening(mirror, "c", "a.py")
     assert again is not None
     assert again.prefix.endswith("\nline_50 = 50")
+
+
+class Racing(dict[int, str]):
+    """Whoever writes one entry waits until another thread has written all."""
+
+    def __init__(self) -> None:
+        self.begun, self.written, self.done = Event(), Event(), Event()
+
+    def __setitem__(self, number: int, text: str) -> None:
+        super().__setitem__(number, text)
+        self._wait()
+
+    def setdefault(self, number: int, text: str = "") -> str:
+        found = super().setdefault(number, text)
+        self._wait()
+        return found
+
+    def _wait(self) -> None:
+        self.written.set()
+        assert self.done.wait(10)
+
+
+def test_an_outline_asked_for_while_all_are_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = parsed("a.py", CODE)
+    racing = content._outlines = Racing()
+    real = contents.outline
+
+    def slow(source: bytes, file: ParsedFile, language: Language, only: int | None = None) -> object:
+        if only is None:
+            racing.begun.set()
+            assert racing.written.wait(10)
+        return real(source, file, language, only)
+
+    def complete() -> None:
+        content.complete()
+        racing.done.set()
+
+    monkeypatch.setattr(contents, "outline", slow)
+    thread = Thread(target=complete)
+    thread.start()
+    assert racing.begun.wait(10)
+    assert content.outline(0) == ""
+    thread.join()
+    assert content.outline(0) == ""

@@ -90,6 +90,69 @@ def test_intake_goes_on_only_at_the_low_mark() -> None:
     stack.close()
 
 
+def waiting_for(stack: contextlib.ExitStack, traffic: Traffic, *clients: object) -> None:
+    for client in clients:
+        stack.enter_context(traffic.asking(str(client)))
+
+
+async def test_who_types_for_ever_keeps_newcomers_out_only_for_the_time_they_were_told() -> None:
+    traffic = Traffic.of(Server())
+    with contextlib.ExitStack() as typing:
+        with contextlib.ExitStack() as others:
+            waiting_for(typing, traffic, *range(traffic.low + 1))
+            waiting_for(others, traffic, *range(100, 100 + traffic.high - traffic.low - 1))
+            with pytest.raises(Overloaded) as refused, traffic.asking("new"):
+                pass
+        told = traffic._since + refused.value.retry_after
+        assert traffic.stopped, "more than the low mark wait"
+        with pytest.raises(Overloaded), traffic.asking("newer"):
+            pass
+        await until(lambda: not traffic.facts()["stopped"], 10)
+        assert told <= time.monotonic()
+        with traffic.asking("new"):
+            assert (traffic.stopped, len(traffic._asking)) == (False, traffic.low + 2)
+
+
+def test_a_full_house_stays_closed_however_long_it_takes() -> None:
+    traffic = Traffic(high=2, low=1)
+    with contextlib.ExitStack() as stack:
+        waiting_for(stack, traffic, "a", "b")
+        with pytest.raises(Overloaded), traffic.asking("new"):
+            pass
+        traffic._until = 0.0
+        with pytest.raises(Overloaded), traffic.asking("new"):
+            pass
+        assert (traffic.facts()["stopped"], traffic.stops) == (True, 1)
+
+
+def test_alternatives_are_no_clients() -> None:
+    traffic = Traffic(high=3, low=1)
+    with contextlib.ExitStack() as stack:
+        for client in ("a", "b"):
+            waiting_for(stack, traffic, client)
+            for _ in range(7):
+                stack.enter_context(traffic.asking(client, alternative=True))
+        stack.enter_context(traffic.asking("gone", alternative=True))
+        waiting_for(stack, traffic, "new")
+        facts = traffic.facts()
+        assert (facts["waiting"], facts["clients"], facts["stopped"]) == (18, 3, False)
+        with pytest.raises(Overloaded), traffic.asking("a", alternative=True):
+            pass
+    assert traffic.facts() == {**facts, "waiting": 0, "clients": 0, "stops": 1}
+
+
+def test_while_intake_is_stopped_a_client_waits_for_two_at_most() -> None:
+    traffic = Traffic(high=2, low=1)
+    with contextlib.ExitStack() as stack:
+        waiting_for(stack, traffic, "a", "b")
+        with pytest.raises(Overloaded), traffic.asking("new"):
+            pass
+        waiting_for(stack, traffic, "a")
+        with pytest.raises(Overloaded), traffic.asking("a"):
+            pass
+        assert traffic.waiting == 3
+
+
 def test_the_pace_says_when_to_come_back() -> None:
     traffic, stack = Traffic(high=40, low=0), contextlib.ExitStack()
     waiting = [stack.enter_context(contextlib.ExitStack()) for _ in range(40)]
@@ -111,7 +174,7 @@ def test_marks_must_not_cross() -> None:
     with pytest.raises(SettingsError, match=r"server\.low_mark"):
         convert({"server": {"high_mark": 30, "low_mark": 30}}, Settings, "here")
     assert (Traffic.of(Server()).high, Traffic.of(Server()).low) == (55, 16)
-    assert (Traffic.of(Server(max_concurrent=1)).high, Traffic.of(Server(max_concurrent=1)).low) == (1, 0)
+    assert (Traffic.of(Server(max_concurrent=1)).high, Traffic.of(Server(max_concurrent=1)).low) == (1, 1)
 
 
 async def test_under_overload_each_is_answered_or_refused_within_its_deadline() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from support.waiting import until
 
 from daemon import replay
 from daemon.engine.client import EngineClient, EngineModel
-from daemon.nouns import Completion, CompletionRequest, Counters, Limits, Sampling
+from daemon.nouns import Completion, CompletionRequest, Counters, Generation, Limits, Sampling, StopReason
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.settings import Context, Settings
@@ -87,6 +88,31 @@ async def test_another_client_that_parts_leaves_the_first_in_peace(typing: Typin
     assert [(await task).raw for task in (older, newer)] == [typing.rest(first), typing.rest(second)]
 
 
+@pytest.mark.parametrize("ended", [True, False])
+async def test_the_work_of_a_run_that_its_last_one_parts_from_is_counted(typing: Typing, ended: bool) -> None:
+    typing.engine.hold_after = 0 if ended else 1
+    older = await begun(typing, first := typing.ask("total = s"))
+    newer = await joining(typing, typing.ask("total = sum(item.prize", "other"), "awaited")
+    await gone(older)
+    if ended:
+        typing.engine.script = lambda job: "um(item.pri" if len(typing.engine.jobs) == 1 else "!"
+    typing.engine.go_on()
+    if not ended:
+        await typing.engine.until(lambda: len(typing.engine.jobs) == 2)
+        typing.engine.hold_after = 0
+        typing.engine.go_on()
+    await newer
+    cancelled, unowned, own = typing.rows
+    run, next_run = typing.engine.jobs
+    assert (unowned[3].id, own[3].id) == (f"run-{run.id}", (await newer).id)
+    assert [row[3].counters.prompt > 0 for row in typing.rows] == [False, True, True]
+    assert unowned[3].counters.evaluated == (typing.engine.work[run.id] if ended else 0)
+    assert own[3].counters.evaluated == typing.engine.work[next_run.id]
+    assert unowned[0].request.prefix == first.prefix
+    assert cancelled[3].stop == "cancelled"
+    assert typing.metrics.total("tokens", "evaluated") == unowned[3].counters.evaluated
+
+
 async def test_only_the_newest_of_those_that_part_gets_a_run(typing: Typing) -> None:
     requests = [typing.ask(f"total = {typed}") for typed in ("s", "se", "sel", "self")]
     tasks = [await begun(typing, requests[0])]
@@ -96,6 +122,26 @@ async def test_only_the_newest_of_those_that_part_gets_a_run(typing: Typing) -> 
     assert [one.stop for one in done[:-1]] == ["superseded"] * 3
     assert done[-1].raw == typing.rest(requests[-1])
     assert len(typing.engine.jobs) == 2
+
+
+async def test_who_is_over_before_its_run_said_anything_is_given_only_what_fits(
+    typing: Typing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typing.engine, "supersede", lambda job_id: None)  # too late: all is said already
+    pieces: list[str] = []
+
+    async def on_text(text: str) -> None:
+        pieces.append(text)
+
+    older = await begun(typing, typing.ask("total = s"))
+    waits = asyncio.create_task(typing.pipeline.complete(typing.ask("total = se"), on_text))
+    await until(lambda: typing.joined("awaited") == 1, 5)
+    elsewhere = asyncio.create_task(typing.pipeline.complete(third := typing.ask("rep", line=2)))
+    await typing.engine.until(lambda: len(typing.engine.jobs) == 2)
+    typing.engine.go_on()
+    assert ((await waits).stop, (await waits).raw, pieces) == ("superseded", "", [])
+    assert (await older).counters.evaluated > 0
+    assert (await elsewhere).raw == typing.rest(third)
 
 
 async def test_twins_are_all_answered_and_streamed(typing: Typing) -> None:
@@ -235,12 +281,63 @@ async def test_alternatives_end_nothing_and_end_with_their_question(typing: Typi
 
 
 async def test_nobody_waits_longer_than_its_deadline(typing: Typing) -> None:
-    limits = Limits(lines="line", deadline=50)
+    limits = Limits(lines="line", deadline=500)
     await begun(typing, typing.ask("total = s", "a", limits=limits))
     other = await joining(typing, typing.ask("total = su", "b", limits=limits), "awaited")
     async with asyncio.timeout(2):
         assert (await other).stop == "time"
     await typing.engine.until(lambda: bool(typing.engine.ends))
+
+
+@pytest.mark.parametrize(
+    "typed", [("total = s", "total = s"), ("total = s", "total = sum(item.price")], ids=("same", "said")
+)
+@pytest.mark.parametrize("stop", ["time", "limit"])
+async def test_what_anothers_limits_ended_before_it_said_anything_is_asked_for_anew(
+    typing: Typing, stop: StopReason, typed: tuple[str, str]
+) -> None:
+    first, second = typing.ask(typed[0]), typing.ask(typed[1], "other")
+    older = await begun(typing, first)
+    newer = await joining(typing, second, "same" if first.prefix == second.prefix else "awaited")
+    (run,) = typing.pipeline._runs._runs
+    run.take(second.prefix[len(first.prefix) :])
+    for _ in range(3):
+        await asyncio.sleep(0)  # whoever waits sees it
+    assert run.task is not None
+    run.task.cancel()
+    run.take(Generation(text=run.text, stop=stop))
+    typing.engine.go_on()
+    assert ((await older).stop, (await newer).raw) == (stop, typing.rest(second))
+    assert (typing.joined("parted"), (await newer).coalesced) == (1, "")
+
+
+@pytest.mark.parametrize("limit", ["milliseconds", "deadline"])
+async def test_half_spent_time_is_not_shared(typing: Typing, limit: str) -> None:
+    limits = Limits(lines="line", **{limit: 40_000})
+    await begun(typing, typing.ask("total = s", limits=limits))
+    (run,) = typing.pipeline._runs._runs
+    now = asyncio.get_running_loop().time()
+    if limit == "deadline":
+        run.turn.begun = now - 21.0
+    else:
+        await joining(typing, typing.ask("total = su", limits=limits), "awaited")
+        run.spoke = now - 21.0
+    jobs = len(typing.engine.jobs)
+    newer = asyncio.create_task(typing.pipeline.complete(asked := typing.ask("total = sum", limits=limits)))
+    await typing.engine.until(lambda: len(typing.engine.jobs) > jobs)
+    typing.engine.go_on()
+    assert ((await newer).raw, (await newer).coalesced) == (typing.rest(asked), "")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+async def test_who_may_be_told_more_shares_no_shorter_run(typing: Typing, more: int) -> None:
+    await begun(typing, typing.ask("total = s"))
+    runs, asked = typing.pipeline._runs, typing.ask("total = su")
+    (run,) = runs._runs
+    limits = msgspec.structs.replace(asked.limits, tokens=asked.limits.tokens + more)
+    planned = dataclasses.replace(run.planned, request=msgspec.structs.replace(asked, limits=limits))
+    with runs.turn(asked) as turn, runs.seat(turn, planned, msgspec.structs.replace(run.job, id="2")) as seat:
+        assert (seat.run is run) == (not more)
 
 
 async def test_an_engine_that_fails_is_told_to_all(typing: Typing) -> None:
@@ -294,7 +391,7 @@ async def test_in_any_order_of_typing_and_leaving_each_gets_the_rest_of_its_text
     shared = [one for _, one in answered if one.coalesced]
     assert min(len(shared), len(answered) - len(shared), typing.joined("parted")) > 10
     counted = sum(row[2].counters.evaluated for row in typing.rows)
-    whole = sum(typing.engine.work[job] for job, stop in typing.engine.ends.items() if stop == "eos")
+    whole = sum(typing.engine.work[job] for job in typing.engine.told if typing.engine.ends[job] != "warm")
     assert whole <= counted <= typing.engine.work.total(), "every run that came to its end is counted once"
     await typing.pipeline.close()
 
