@@ -14,6 +14,7 @@ from daemon.engine.client import EngineClient, EngineModel
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.nouns import Generation, Limits, Sampling
+from daemon.settings import Engine as EngineSettings
 from daemon.settings import Settings
 from indexer import tokens
 
@@ -26,7 +27,8 @@ async def engine(request: pytest.FixtureRequest, tiny_model: Path) -> AsyncItera
     if request.param == "scripted":
         yield ScriptedEngine(lambda job: LONG)
         return
-    client = EngineClient(Settings(), EngineModel("tiny", tiny_model, "contract"))
+    settings = Settings(engine=EngineSettings(disk_mb=0))  # nothing of another test's engine comes back
+    client = EngineClient(settings, EngineModel("tiny", tiny_model, "contract"))
     await client.start()
     await asyncio.wait_for(client.ready.wait(), 30)
     yield client
