@@ -16,10 +16,12 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 
 from daemon.context.budget import SAME, cost, rows, score, telling
+from daemon.context.condense import head
 from daemon.surroundings import Lost, Piece, Stable, Surroundings
 
 _KEEP = 32
@@ -39,6 +41,17 @@ _RUN = 3
 
 Count = Callable[[str], int]
 Key = tuple[str, str]
+
+
+class Near(NamedTuple):
+    """What stands around the cursor, as `rows` of it."""
+
+    rows: Sequence[str] = ()
+    beside: Sequence[str] = ()
+    """Without the cursor's own line, which may be another already than a piece shows."""
+
+
+_NOWHERE = Near()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +86,7 @@ class Epochs:
         """Chosen and not evaluated yet."""
         self._numbers = itertools.count(1)
 
-    def current(self, around: Surroundings, near: Sequence[str] = ()) -> Stable:
+    def current(self, around: Surroundings, near: Near = _NOWHERE) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
         `near`: HELD lines around the cursor. A piece of the file itself that shows some of them ends the
@@ -88,7 +101,7 @@ class Epochs:
             stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:held], why)
         return stable
 
-    def after(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable | None:
+    def after(self, around: Surroundings, wanted: Wanted, near: Near = _NOWHERE) -> Stable | None:
         """What should follow the current epoch, given what would be chosen now. None when that is good
         enough. Used once it is adopted; until then what was chosen last is chosen again if it still may.
         `near`: NEAR lines around the cursor."""
@@ -105,7 +118,7 @@ class Epochs:
         self._remember(self._ahead, key, following)
         return following
 
-    def alone(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable:
+    def alone(self, around: Surroundings, wanted: Wanted, near: Near = _NOWHERE) -> Stable:
         """What would be chosen now, whatever was chosen before."""
         pieces = [p for p in wanted.pieces if not _holds(p, around, near)]
         return self._numbered(_basis(around, Stable(), wanted), pieces, "for one request")
@@ -233,15 +246,31 @@ def _common(pieces: Sequence[Piece], others: Sequence[Piece]) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def _holds(piece: Piece, around: Surroundings, near: Sequence[str]) -> bool:
-    """Whether a piece of the cursor's file shows lines near the cursor, as these are now: where they stood
-    when the piece was chosen tells nothing once something is written above them."""
-    if piece.path != around.path or piece.kind in ("outline", "enclosing"):
+def _holds(piece: Piece, around: Surroundings, near: Near) -> bool:
+    """Whether a piece of the cursor's file shows lines near the cursor, as these are now or were before the
+    cursor's own was edited: where they stood when the piece was chosen tells nothing once something is
+    written above them. The heads of what is being written may be shown."""
+    if piece.path != around.path or piece.kind == "outline":
         return False
     own = rows(piece.text)
-    size = min(_RUN, len(own))
-    return size > 1 and not _runs(own, size).isdisjoint(_runs(near, size))
+    if piece.kind == "enclosing":
+        lines = piece.text.split("\n")
+        own = [row for row in rows("\n".join(lines[head(lines) :])) if not row.endswith(" ...")]
+        told = set(own)  # it is condensed: what stands between its lines near the cursor tells nothing
+        near = Near(*([row for row in some if row in told] for some in near))
+    size, fewer = min(_RUN, len(own)), min(_RUN, len(own) - 1)
+    if size > 1 and not _runs(own, size).isdisjoint(_runs(near.rows, size) | _runs(near.beside, size)):
+        return True
+    return fewer > 1 and not _gapped(own, fewer).isdisjoint(_runs(near.beside, fewer))
 
 
 def _runs(lines: Sequence[str], size: int) -> set[tuple[str, ...]]:
-    return set(zip(*(lines[at:] for at in range(size)), strict=False))
+    """So many different lines in a row: what repeats itself stands in many places."""
+    return {run for run in zip(*(lines[at:] for at in range(size)), strict=False) if len(set(run)) == size}
+
+
+def _gapped(lines: Sequence[str], size: int) -> set[tuple[str, ...]]:
+    """Runs of so many lines with one more between them."""
+    longer = list(zip(*(lines[at:] for at in range(size + 1)), strict=False))
+    without = {(*run[:at], *run[at + 1 :]) for run in longer for at in range(1, size)}
+    return {run for run in without if len(set(run)) == size}

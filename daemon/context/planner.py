@@ -19,7 +19,7 @@ import msgspec
 from daemon.context.anchor import Anchor
 from daemon.context.budget import choose, rows
 from daemon.context.cursor import around as surroundings
-from daemon.context.epoch import HELD, NEAR, Epochs, Wanted
+from daemon.context.epoch import HELD, NEAR, Epochs, Near, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
@@ -202,9 +202,9 @@ def _shown(planned: Planned, before: str, after: str) -> tuple[int, int]:
     return max(0, line - above), line + below + 1
 
 
-def _near(document: Document, lines: int) -> list[str]:
+def _near(document: Document, lines: int) -> Near:
     """What tells something of so many lines above and below the cursor, and of its own."""
     at = max(document.offset, 0)
     above = document.text[max(0, at - _REACH) : at].rsplit("\n", lines + 1)[-lines - 1 :]
     below = document.text[at : at + _REACH].split("\n", lines + 1)[: lines + 1]
-    return rows("\n".join(above) + "\n".join(below))
+    return Near(rows("\n".join(above) + "\n".join(below)), rows("\n".join([*above[:-1], *below[1:]])))
