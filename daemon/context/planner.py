@@ -19,10 +19,11 @@ import msgspec
 from daemon.context.anchor import Anchor
 from daemon.context.budget import choose, rows
 from daemon.context.cursor import around as surroundings
-from daemon.context.epoch import HELD, NEAR, Epochs, Near, Wanted
+from daemon.context.epoch import HELD, NEAR, SENT, Epochs, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
+from daemon.context.written import Near
 from daemon.documents.document import Document
 from daemon.documents.mirror import Mirror
 from daemon.nouns import CompletionRequest, Prompt
@@ -95,6 +96,8 @@ class Planner:
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         pieces = self._tiers.candidates(around, document.text, shown, history, extras)
         found = [_redacted(piece) for piece in pieces]
+        if planned.request.warm:  # a document was opened: what the client would send along is not known
+            found += [piece for piece in planned.stable.pieces if piece.kind in SENT]
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
         room = self.layout.stable_room(self._most(planned) - taken, planned.request, planned.prompt)
         chosen = choose(
@@ -111,6 +114,7 @@ class Planner:
             room=room,
             lost=chosen.lost,
             found=found,
+            text=document.text if document.whole else None,
             states=lambda paths: self._states(around, paths),
             behind=taken,
             share=self.layout.idle_share,

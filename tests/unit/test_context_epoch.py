@@ -5,7 +5,9 @@ from typing import Any
 
 import msgspec
 
-from daemon.context.epoch import Epochs, Near, Wanted
+from daemon.context.epoch import Epochs, Wanted
+from daemon.context.written import Near
+from daemon.detection import PLACEHOLDER
 from daemon.surroundings import Lost, Piece, Scope, Surroundings
 
 
@@ -266,6 +268,46 @@ def test_what_is_shown_of_the_file_itself_may_grow_older() -> None:
     newer = msgspec.structs.replace(mine, text=f"{mine.text}\nMain row 4")
     assert epochs.after(at(), want(a, b, newer, states=lambda paths: dict.fromkeys(paths, b"1"))) is None
     assert epochs.current(at()).pieces == (a, b, mine)
+
+
+def test_what_the_file_says_no_more_is_not_shown_any_more() -> None:
+    a, b = piece("a"), piece("b")
+    for kind in ("text", "recent", "accepted"):
+        mine = own("old", kind=kind)
+        epochs = begun(a, mine, b, text=f"import os\n{mine.text}\n")
+        grown = f"import os\nimport sys\n  {mine.text}\nmore\n"
+        assert epochs.after(at(), want(a, b, text=grown)) is None
+        assert epochs.after(at(), want(a, b, text=None)) is None, "only a part of it is known"
+        renamed = mine.text.replace("old row 2", "new row 2")
+        following = epochs.after(at(), want(a, mine, b, text=renamed))
+        assert following is not None
+        assert following.pieces == (a, b)
+        epochs.adopt(at(), following)
+        assert epochs.after(at(), want(a, mine, b, text=renamed)) is None, "once and for all"
+
+
+def test_a_line_whose_secret_was_taken_out_is_there() -> None:
+    a, secret = piece("a"), own("", kind="recent", text=f'key = "{PLACEHOLDER}"\nuse(key)')
+    epochs = begun(a, secret)
+    assert epochs.after(at(), want(a, text='key = "hidden"\nuse(key)\n')) is None
+
+
+def test_an_accepted_completion_may_be_a_part_of_its_lines() -> None:
+    a, taken = piece("a"), own("", kind="accepted", text="(orders, key=str)\n    return be")
+    epochs = begun(a, taken)
+    text = "    best = max(orders, key=str)\n    return best\n"
+    assert epochs.after(at(), want(a, text=text)) is None
+
+
+def test_what_the_client_sends_no_more_is_not_shown_any_more() -> None:
+    a, b = piece("a"), piece("b")
+    for kind in ("clipboard", "diagnostic"):
+        sent = piece("old", kind=kind, path="", name="", tier="P4")
+        epochs = begun(a, b, sent)
+        assert epochs.after(at(), want(a, b, found=(a, b, sent))) is None, "it may be true and not wanted"
+        following = epochs.after(at(), want(a, b))
+        assert following is not None
+        assert following.pieces == (a, b)
 
 
 def test_a_region_that_grew_is_not_appended_beside_its_older_text() -> None:
