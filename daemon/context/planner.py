@@ -10,6 +10,7 @@ A request is answered with what is evaluated already: candidates are only looked
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -166,10 +167,11 @@ class Planner:
         self._epochs.adopt(around, stable)
 
     def _states(self, around: Surroundings, paths: Collection[str]) -> dict[str, bytes]:
-        """Path → what tells one state of that file from another."""
-        unsaved = (d for d in self._mirror.unsaved() if d.root == around.root)
-        open_now = {document.relative: str(document.version).encode() for document in unsaved}
-        found = {path: open_now[path] for path in open_now.keys() & paths}
+        """Path → what tells one state of that file from another, as FileRow has it."""
+        unsaved = (d for d in self._mirror.unsaved() if d.root == around.root and d.relative in paths)
+        found = {
+            d.relative: hashlib.blake2b(d.source, digest_size=16).digest() for d in unsaved
+        }  # as FileRow
         holder = self._readers.find(str(PurePath(around.root) / around.path)) if around.root else None
         if holder is None:
             return found

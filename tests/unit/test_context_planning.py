@@ -208,6 +208,25 @@ async def test_an_unsaved_buffer_counts(pipeline: Pipeline, engine: ScriptedEngi
     assert "def total_price" not in prompt
 
 
+async def test_another_unsaved_text_of_a_file_opened_again_counts(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    path = str(root / "orders.py")
+    pipeline.mirror.open("c", path, ORDERS.replace("total_price", "sum_of_lines"))
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    assert "def sum_of_lines" in text(engine.jobs[-1])
+    pipeline.mirror.close("c", path)
+    pipeline.mirror.open("c", path, ORDERS.replace("total_price", "price_in_cents"))
+    await resting(pipeline)
+    await pipeline.complete(ask(root, " m"))
+    await resting(pipeline)
+    await pipeline.complete(ask(root, " ma"))
+    prompt = text(engine.jobs[-1])
+    assert "def price_in_cents" in prompt
+    assert "def sum_of_lines" not in prompt
+
+
 async def test_secrets_of_other_files_are_taken_out(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
