@@ -75,19 +75,25 @@ class Epochs:
         """Chosen and not evaluated yet."""
         self._numbers = itertools.count(1)
 
-    def current(self, around: Surroundings, near: Near = NOWHERE) -> Stable:
+    def current(
+        self, around: Surroundings, near: Near = NOWHERE, left_out: Callable[[str], bool] = lambda path: False
+    ) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
         `near`: HELD lines around the cursor. A piece of the file itself that shows some of them ends the
-        epoch; the next one is what stands before that piece, which is evaluated.
+        epoch, and so does one of a file that is `left_out` by now; the next one is what stands before that
+        piece, which is evaluated.
         """
         stable = self._files.get(_key(around))
         if stable is None:
             return Stable(path=around.path, scope=around.scope, reason="nothing chosen yet")
-        held = next((place for place, p in enumerate(stable.pieces) if holds(p, around, near)), None)
-        if held is not None:
-            why = f"cut before {stable.pieces[held].source}, which is being written"
-            stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:held], why)
+        out = {path for path in {piece.path for piece in stable.pieces} - {""} if left_out(path)}
+        for place, piece in enumerate(stable.pieces):
+            if piece.path in out or holds(piece, around, near):
+                which = "left out" if piece.path in out else "being written"
+                why = f"cut before {piece.source}, which is {which}"
+                stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:place], why)
+                break
         return stable
 
     def after(self, around: Surroundings, wanted: Wanted, near: Near = NOWHERE) -> Stable | None:

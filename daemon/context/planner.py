@@ -73,6 +73,8 @@ class Planner:
         self._settings = settings
         self._tiers = Tiers(readers, mirror)
         self._epochs = Epochs(layout.count)
+        self._left_out: frozenset[str] = frozenset()
+        """Files that epochs were cut for: the index may know them for a while."""
 
     def plan(self, request: CompletionRequest) -> Planned:
         """The prompt for a request, from what is known without looking far. Raises NotSupported."""
@@ -80,9 +82,12 @@ class Planner:
         around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
-        stable = (
-            NOTHING if self._off(request, around) else self._epochs.current(around, _near(document, HELD))
-        )
+        self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))
+        stable = NOTHING
+        if not self._off(request, around):
+            stable = self._epochs.current(
+                around, _near(document, HELD), lambda path: self._leaves_out(around, path)
+            )
         prompt, anchor = self.layout.plan(request, stable)
         return Planned(request, document, around, window, stable, prompt, anchor)
 
@@ -96,7 +101,7 @@ class Planner:
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         pieces = self._tiers.candidates(around, document.text, shown, history, extras)
-        found = [_redacted(piece) for piece in pieces]
+        found = [_redacted(piece) for piece in pieces if _full(around, piece.path) not in self._left_out]
         if planned.request.warm:  # a document was opened: what the client would send along is not known
             found += [piece for piece in planned.stable.pieces if piece.kind in SENT]
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
@@ -123,6 +128,13 @@ class Planner:
         if planned.request.context == "now":
             return self._epochs.alone(around, wanted, _near(document, NEAR))
         return self._epochs.after(around, wanted, _near(document, NEAR))
+
+    def _leaves_out(self, around: Surroundings, path: str) -> bool:
+        """Whether a file is left out by now. On the loop."""
+        full = _full(around, path)
+        if self._mirror.left_out(full):
+            self._left_out |= {full}
+        return full in self._left_out
 
     def _off(self, request: CompletionRequest, around: Surroundings) -> bool:
         """Whether there is no stable context: a text without a name could be any, also the one before it."""
@@ -172,7 +184,7 @@ class Planner:
         found = {
             d.relative: hashlib.blake2b(d.source, digest_size=16).digest() for d in unsaved
         }  # as FileRow
-        holder = self._readers.find(str(PurePath(around.root) / around.path)) if around.root else None
+        holder = self._readers.find(_full(around, around.path)) if around.root else None
         if holder is None:
             return found
         with contextlib.suppress(IndexDamaged), holder.reader.together():
@@ -180,6 +192,10 @@ class Planner:
                 row = holder.reader.file(path)
                 found[path] = row.digest if row is not None else b""
         return found
+
+
+def _full(around: Surroundings, path: str) -> str:
+    return str(PurePath(around.root) / path)
 
 
 def _redacted(piece: Piece) -> Piece:

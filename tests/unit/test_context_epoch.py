@@ -195,6 +195,15 @@ def test_the_text_being_written_is_never_shown() -> None:
     assert b in replanned.pieces
 
 
+def test_an_epoch_is_cut_before_what_is_left_out_by_now() -> None:
+    a, b, c = (piece(name, path=f"{name}.py") for name in "abc")
+    epochs = begun(a, b, c)
+    cut = epochs.current(at(), left_out=lambda path: path == "b.py")
+    assert cut.pieces == (a,)
+    assert cut.epoch > 1
+    assert epochs.current(at()) == cut
+
+
 def test_a_shown_piece_stays_while_the_cursor_is_only_near_it() -> None:
     a, other = piece("a"), own("helper")
     epochs = begun(a, other)

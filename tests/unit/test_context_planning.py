@@ -284,6 +284,24 @@ async def test_a_file_that_is_left_out_is_not_shown_from_its_buffer(
     await pipeline.close()
 
 
+async def test_a_file_that_is_left_out_by_now_is_not_shown_any_more(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    async def told(typed: str) -> bool:
+        """Whether the other file is shown, at once; then idle work."""
+        await pipeline.complete(ask(root, typed))
+        job = next(job for job in reversed(engine.jobs) if not job.id.startswith("idle"))
+        await resting(pipeline)
+        return "def load_orders(path: str)" in text(job)
+
+    assert [await told(typed) for typed in ("", " m")] == [False, True]
+    (root / ".foretype.toml").write_text('[complete]\nignore = ["orders.py"]\n')
+    assert [await told(typed) for typed in (" ma", " max", " max(")] == [False] * 3
+    assert "def load_orders" not in text(engine.jobs[-1])
+    (root / ".foretype.toml").unlink()
+    assert [await told(typed) for typed in (" max(o", " max(or")] == [False, True]
+
+
 async def test_a_text_without_a_name_is_shown_nothing_of_another(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
