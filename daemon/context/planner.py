@@ -76,15 +76,19 @@ class Planner:
         self._left_out: frozenset[str] = frozenset()
         """Files that epochs were cut for: the index may know them for a while."""
 
-    def plan(self, request: CompletionRequest) -> Planned:
-        """The prompt for a request, from what is known without looking far. Raises NotSupported."""
+    def plan(self, request: CompletionRequest, alone: Stable | None = None) -> Planned:
+        """The prompt for a request, from what is known without looking far, or behind what was chosen for it
+        `alone`. Raises NotSupported."""
         document = self._mirror.see(request)
         around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
         self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))
         stable = NOTHING
-        if not self._off(request, around):
+        if alone is not None:
+            kept = (p for p in alone.pieces if not p.path or not self._leaves_out(around, p.path))
+            stable = msgspec.structs.replace(alone, pieces=tuple(kept))
+        elif request.context != "now" and not self._off(request, around):
             stable = self._epochs.current(
                 around, _near(document, HELD), lambda path: self._leaves_out(around, path)
             )
@@ -93,9 +97,18 @@ class Planner:
 
     def following(self, planned: Planned) -> Stable | None:
         """The epoch that should follow; None when the present one is good enough. Takes some 10 ms."""
-        around, document = planned.around, planned.document
-        if self._off(planned.request, around):
+        if self._off(planned.request, planned.around):
             return None
+        return self._epochs.after(planned.around, self._wanted(planned), _near(planned.document, NEAR))
+
+    def alone(self, planned: Planned) -> Stable | None:
+        """What would be chosen now, for this request only: the epoch of its file stays what it is."""
+        if self._off(planned.request, planned.around):
+            return None
+        return self._epochs.alone(planned.around, self._wanted(planned), _near(planned.document, NEAR))
+
+    def _wanted(self, planned: Planned) -> Wanted:
+        around, document = planned.around, planned.document
         before, after = self.layout.reach(planned.request)
         shown = _shown(planned, before, after)
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
@@ -115,7 +128,7 @@ class Planner:
             best=self._settings.best,
             shown=planned.anchor.prefix + before + planned.anchor.suffix + after,
         )
-        wanted = Wanted(
+        return Wanted(
             pieces=chosen.pieces,
             room=room,
             lost=chosen.lost,
@@ -125,9 +138,6 @@ class Planner:
             behind=taken,
             share=self.layout.idle_share,
         )
-        if planned.request.context == "now":
-            return self._epochs.alone(around, wanted, _near(document, NEAR))
-        return self._epochs.after(around, wanted, _near(document, NEAR))
 
     def _leaves_out(self, around: Surroundings, path: str) -> bool:
         """Whether a file is left out by now. On the loop."""

@@ -124,6 +124,24 @@ async def test_who_asks_for_context_now_sees_what_the_code_uses(
     assert shown(plain) == []
 
 
+async def test_who_asks_for_context_now_leaves_the_epoch_of_an_editor_as_it_is(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    before = await pipeline.complete(ask(root, " m"))
+    await resting(pipeline)
+    idle = [job.id for job in engine.jobs if job.id.startswith("idle")]
+    clip = (Extra(text="def cheapest(path: str) -> Order: ...", kind="clipboard"),)
+    now = await pipeline.complete(ask(root, " m", context="now", client="other", extras=clip))
+    await resting(pipeline)
+    assert "cheapest" in text(engine.jobs[-1])
+    assert now.head != before.head
+    assert [job.id for job in engine.jobs if job.id.startswith("idle")] == idle
+    after = await pipeline.complete(ask(root, " ma"))
+    assert (after.epoch, after.head) == (before.epoch, before.head)
+
+
 async def test_context_comes_in_idle_time_and_then_stays(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
