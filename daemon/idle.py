@@ -49,7 +49,7 @@ class Idle:
         self._task = asyncio.create_task(self._improve(planner, planned, opened), name="idle work")
 
     def again(self) -> None:
-        """Go on with what was stopped, after a request that changed nothing."""
+        """Go on with what was stopped, after a request that makes nothing better for others."""
         if self._unfinished is not None:
             self.after(*self._unfinished)
 

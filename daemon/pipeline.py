@@ -152,10 +152,8 @@ class Pipeline:
         """The plan; who asks for context `now` waits until it is chosen."""
         planned = planner.plan(request)
         if request.context == "now":
-            following = await asyncio.to_thread(planner.following, planned)
-            if following is not None:
-                planner.begin(planned.around, following)
-                planned = planner.plan(request)
+            alone = await asyncio.to_thread(planner.alone, planned)
+            planned = planner.plan(request, alone)
         return planned
 
     def _job(self, job_id: str, request: CompletionRequest, prompt: Prompt) -> Submit:
@@ -217,7 +215,7 @@ class Pipeline:
         """Nobody waits any more: make the next answer here better."""
         if not self._settings.context.idle or self._runs.busy:
             return
-        if planned.request.warm:
+        if planned.request.warm or planned.request.context == "now":
             self._idle.again()
         else:
             self._idle.after(planner, planned)

@@ -38,11 +38,11 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#", m
     if not statements:
         return ""
     gap = -1
-    head = _head(lines, statements)
-    kept = ["\n".join(lines[:head]).strip("\n")]
+    begin = _head(lines, statements)
+    kept = ["\n".join(lines[:begin]).strip("\n")]
     touched = _touched(lines, set(names))
     for start, end in statements:
-        if start < head:
+        if start < begin:
             continue
         if most and len(kept) >= most:
             return "\n".join([*kept, *_closing(lines)])
@@ -55,6 +55,12 @@ def condense(lines: Sequence[str], names: Collection[str], comment: str = "#", m
             gap = len(text) - len(text.lstrip())
     kept += [f"{' ' * gap}{comment} ..."] if gap >= 0 else []
     return "\n".join(kept)
+
+
+def head(lines: Sequence[str]) -> int:
+    """How many lines the decorators, the signature and the documentation of a definition take."""
+    statements = list(_statements(lines))
+    return _head(lines, statements) if statements else 0
 
 
 def _closing(lines: Sequence[str]) -> Sequence[str]:

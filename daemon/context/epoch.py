@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from daemon.context.budget import SAME, cost, rows, score, telling
+from daemon.context.budget import SAME, cost, score, telling
+from daemon.context.written import NOWHERE, Near, gone, holds
 from daemon.surroundings import Lost, Piece, Stable, Surroundings
 
 _KEEP = 32
@@ -34,9 +35,8 @@ HELD = 5
 """Lines above and below the cursor that no piece may show: they are being written."""
 NEAR = 30
 """Lines above and below the cursor that no new piece may show: they may be written next."""
-_RUN = 3
-"""Lines in a row by which a piece is recognised there."""
-
+SENT = ("clipboard", "diagnostic")
+"""Kinds that a client sends along."""
 Count = Callable[[str], int]
 Key = tuple[str, str]
 
@@ -50,6 +50,8 @@ class Wanted:
     lost: Sequence[Lost] = ()
     found: Sequence[Piece] = ()
     """Everything that could be chosen: what it says is true."""
+    text: str | None = None
+    """All of the cursor's file; None when only a part of it is known."""
     states: Callable[[Collection[str]], dict[str, bytes]] = lambda paths: {}
     """Paths → what tells one state of each file from another, as far as that is known."""
     behind: int = 0
@@ -73,42 +75,48 @@ class Epochs:
         """Chosen and not evaluated yet."""
         self._numbers = itertools.count(1)
 
-    def current(self, around: Surroundings, near: Sequence[str] = ()) -> Stable:
+    def current(
+        self, around: Surroundings, near: Near = NOWHERE, left_out: Callable[[str], bool] = lambda path: False
+    ) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
         `near`: HELD lines around the cursor. A piece of the file itself that shows some of them ends the
-        epoch; the next one is what stands before that piece, which is evaluated.
+        epoch, and so does one of a file that is `left_out` by now; the next one is what stands before that
+        piece, which is evaluated.
         """
         stable = self._files.get(_key(around))
         if stable is None:
             return Stable(path=around.path, scope=around.scope, reason="nothing chosen yet")
-        held = next((place for place, p in enumerate(stable.pieces) if _holds(p, around, near)), None)
-        if held is not None:
-            why = f"cut before {stable.pieces[held].source}, which is being written"
-            stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:held], why)
+        out = {path for path in {piece.path for piece in stable.pieces} - {""} if left_out(path)}
+        for place, piece in enumerate(stable.pieces):
+            if piece.path in out or holds(piece, around, near):
+                which = "left out" if piece.path in out else "being written"
+                why = f"cut before {piece.source}, which is {which}"
+                stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:place], why)
+                break
         return stable
 
-    def after(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable | None:
+    def after(self, around: Surroundings, wanted: Wanted, near: Near = NOWHERE) -> Stable | None:
         """What should follow the current epoch, given what would be chosen now. None when that is good
         enough. Used once it is adopted; until then what was chosen last is chosen again if it still may.
         `near`: NEAR lines around the cursor."""
         key = _key(around)
         shown = self._files.get(key, Stable())
-        wanted = replace(wanted, pieces=[p for p in wanted.pieces if not _holds(p, around, near)])
+        wanted = _allowed(around, wanted, near)
         following = self._following(around, shown, wanted)
         if following is None:
             self._ahead.pop(key, None)
             return None
         ahead = self._ahead.get(key)
-        if ahead is not None and not any(_holds(piece, around, near) for piece in ahead.pieces):
+        if ahead is not None and not any(holds(piece, around, near) for piece in ahead.pieces):
             following = self._following(around, ahead, wanted) or ahead
         self._remember(self._ahead, key, following)
         return following
 
-    def alone(self, around: Surroundings, wanted: Wanted, near: Sequence[str] = ()) -> Stable:
+    def alone(self, around: Surroundings, wanted: Wanted, near: Near = NOWHERE) -> Stable:
         """What would be chosen now, whatever was chosen before."""
-        pieces = [p for p in wanted.pieces if not _holds(p, around, near)]
-        return self._numbered(_basis(around, Stable(), wanted), pieces, "for one request")
+        wanted = _allowed(around, wanted, near)
+        return self._numbered(_basis(around, Stable(), wanted), wanted.pieces, "for one request")
 
     def adopt(self, around: Surroundings, stable: Stable) -> None:
         """`stable` is evaluated: the next request in this file uses it."""
@@ -120,7 +128,8 @@ class Epochs:
         basis = _basis(around, shown, wanted)
         if not shown.pieces:
             return self._numbered(basis, wanted.pieces, "first epoch") if wanted.pieces else None
-        false = [p for p in shown.pieces if _changed(p, shown, basis) and not _true(p, wanted.found)]
+        old = gone(shown.pieces, around, wanted.text)
+        false = [p for p in shown.pieces if p in old or _false(p, shown, basis, wanted.found)]
         fresh = self._renewed(shown, wanted, false)
         if false:
             return self._numbered(basis, fresh, f"{false[0].source} has changed")
@@ -196,6 +205,12 @@ def _basis(around: Surroundings, shown: Stable, wanted: Wanted) -> Stable:
     )
 
 
+def _allowed(around: Surroundings, wanted: Wanted, near: Near) -> Wanted:
+    """Without what is being written, and what the cursor's file says no more."""
+    old = gone(wanted.pieces, around, wanted.text)
+    return replace(wanted, pieces=[p for p in wanted.pieces if p not in old and not holds(p, around, near)])
+
+
 def _thing(piece: Piece) -> tuple[str, str, str]:
     """What a named piece is a text of: two texts of one thing would contradict each other."""
     return piece.path, piece.kind, piece.name
@@ -221,27 +236,15 @@ def _true(piece: Piece, found: Iterable[Piece]) -> bool:
     return any(piece.path == other.path and not _fresh(piece, telling(other.text)) for other in found)
 
 
-def _changed(piece: Piece, shown: Stable, now: Stable) -> bool:
-    """Whether a piece's file is known to be another than it was when it was chosen."""
+def _false(piece: Piece, shown: Stable, now: Stable, found: Iterable[Piece]) -> bool:
+    """Whether a piece is not found any more, though its file is known to be another than it was when it was
+    chosen, or it is nothing that a file says."""
     before = shown.states.get(piece.path)
-    return before is not None and now.states.get(piece.path, before) != before
+    changed = before is not None and now.states.get(piece.path, before) != before
+    return (changed or piece.kind in SENT) and not _true(piece, found)
 
 
 def _common(pieces: Sequence[Piece], others: Sequence[Piece]) -> int:
     """How many pieces both begin with."""
     pairs = zip(pieces, others, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _holds(piece: Piece, around: Surroundings, near: Sequence[str]) -> bool:
-    """Whether a piece of the cursor's file shows lines near the cursor, as these are now: where they stood
-    when the piece was chosen tells nothing once something is written above them."""
-    if piece.path != around.path or piece.kind in ("outline", "enclosing"):
-        return False
-    own = rows(piece.text)
-    size = min(_RUN, len(own))
-    return size > 1 and not _runs(own, size).isdisjoint(_runs(near, size))
-
-
-def _runs(lines: Sequence[str], size: int) -> set[tuple[str, ...]]:
-    return set(zip(*(lines[at:] for at in range(size)), strict=False))

@@ -10,6 +10,7 @@ A request is answered with what is evaluated already: candidates are only looked
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -19,10 +20,11 @@ import msgspec
 from daemon.context.anchor import Anchor
 from daemon.context.budget import choose, rows
 from daemon.context.cursor import around as surroundings
-from daemon.context.epoch import HELD, NEAR, Epochs, Wanted
+from daemon.context.epoch import HELD, NEAR, SENT, Epochs, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
 from daemon.context.window import classify, sized
+from daemon.context.written import Near
 from daemon.documents.document import Document
 from daemon.documents.mirror import Mirror
 from daemon.nouns import CompletionRequest, Prompt
@@ -71,30 +73,50 @@ class Planner:
         self._settings = settings
         self._tiers = Tiers(readers, mirror)
         self._epochs = Epochs(layout.count)
+        self._left_out: frozenset[str] = frozenset()
+        """Files that epochs were cut for: the index may know them for a while."""
 
-    def plan(self, request: CompletionRequest) -> Planned:
-        """The prompt for a request, from what is known without looking far. Raises NotSupported."""
+    def plan(self, request: CompletionRequest, alone: Stable | None = None) -> Planned:
+        """The prompt for a request, from what is known without looking far, or behind what was chosen for it
+        `alone`. Raises NotSupported."""
         document = self._mirror.see(request)
         around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
-        stable = (
-            NOTHING if self._off(request, around) else self._epochs.current(around, _near(document, HELD))
-        )
+        self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))
+        stable = NOTHING
+        if alone is not None:
+            kept = (p for p in alone.pieces if not p.path or not self._leaves_out(around, p.path))
+            stable = msgspec.structs.replace(alone, pieces=tuple(kept))
+        elif request.context != "now" and not self._off(request, around):
+            stable = self._epochs.current(
+                around, _near(document, HELD), lambda path: self._leaves_out(around, path)
+            )
         prompt, anchor = self.layout.plan(request, stable)
         return Planned(request, document, around, window, stable, prompt, anchor)
 
     def following(self, planned: Planned) -> Stable | None:
         """The epoch that should follow; None when the present one is good enough. Takes some 10 ms."""
-        around, document = planned.around, planned.document
-        if self._off(planned.request, around):
+        if self._off(planned.request, planned.around):
             return None
+        return self._epochs.after(planned.around, self._wanted(planned), _near(planned.document, NEAR))
+
+    def alone(self, planned: Planned) -> Stable | None:
+        """What would be chosen now, for this request only: the epoch of its file stays what it is."""
+        if self._off(planned.request, planned.around):
+            return None
+        return self._epochs.alone(planned.around, self._wanted(planned), _near(planned.document, NEAR))
+
+    def _wanted(self, planned: Planned) -> Wanted:
+        around, document = planned.around, planned.document
         before, after = self.layout.reach(planned.request)
         shown = _shown(planned, before, after)
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         pieces = self._tiers.candidates(around, document.text, shown, history, extras)
-        found = [_redacted(piece) for piece in pieces]
+        found = [_redacted(piece) for piece in pieces if _full(around, piece.path) not in self._left_out]
+        if planned.request.warm:  # a document was opened: what the client would send along is not known
+            found += [piece for piece in planned.stable.pieces if piece.kind in SENT]
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
         room = self.layout.stable_room(self._most(planned) - taken, planned.request, planned.prompt)
         chosen = choose(
@@ -106,18 +128,23 @@ class Planner:
             best=self._settings.best,
             shown=planned.anchor.prefix + before + planned.anchor.suffix + after,
         )
-        wanted = Wanted(
+        return Wanted(
             pieces=chosen.pieces,
             room=room,
             lost=chosen.lost,
             found=found,
+            text=document.text if document.whole else None,
             states=lambda paths: self._states(around, paths),
             behind=taken,
             share=self.layout.idle_share,
         )
-        if planned.request.context == "now":
-            return self._epochs.alone(around, wanted, _near(document, NEAR))
-        return self._epochs.after(around, wanted, _near(document, NEAR))
+
+    def _leaves_out(self, around: Surroundings, path: str) -> bool:
+        """Whether a file is left out by now. On the loop."""
+        full = _full(around, path)
+        if self._mirror.left_out(full):
+            self._left_out |= {full}
+        return full in self._left_out
 
     def _off(self, request: CompletionRequest, around: Surroundings) -> bool:
         """Whether there is no stable context: a text without a name could be any, also the one before it."""
@@ -162,11 +189,12 @@ class Planner:
         self._epochs.adopt(around, stable)
 
     def _states(self, around: Surroundings, paths: Collection[str]) -> dict[str, bytes]:
-        """Path → what tells one state of that file from another."""
-        unsaved = (d for d in self._mirror.unsaved() if d.root == around.root)
-        open_now = {document.relative: str(document.version).encode() for document in unsaved}
-        found = {path: open_now[path] for path in open_now.keys() & paths}
-        holder = self._readers.find(str(PurePath(around.root) / around.path)) if around.root else None
+        """Path → what tells one state of that file from another, as FileRow has it."""
+        unsaved = (d for d in self._mirror.unsaved() if d.root == around.root and d.relative in paths)
+        found = {
+            d.relative: hashlib.blake2b(d.source, digest_size=16).digest() for d in unsaved
+        }  # as FileRow
+        holder = self._readers.find(_full(around, around.path)) if around.root else None
         if holder is None:
             return found
         with contextlib.suppress(IndexDamaged), holder.reader.together():
@@ -174,6 +202,10 @@ class Planner:
                 row = holder.reader.file(path)
                 found[path] = row.digest if row is not None else b""
         return found
+
+
+def _full(around: Surroundings, path: str) -> str:
+    return str(PurePath(around.root) / path)
 
 
 def _redacted(piece: Piece) -> Piece:
@@ -202,9 +234,9 @@ def _shown(planned: Planned, before: str, after: str) -> tuple[int, int]:
     return max(0, line - above), line + below + 1
 
 
-def _near(document: Document, lines: int) -> list[str]:
+def _near(document: Document, lines: int) -> Near:
     """What tells something of so many lines above and below the cursor, and of its own."""
     at = max(document.offset, 0)
     above = document.text[max(0, at - _REACH) : at].rsplit("\n", lines + 1)[-lines - 1 :]
     below = document.text[at : at + _REACH].split("\n", lines + 1)[: lines + 1]
-    return rows("\n".join(above) + "\n".join(below))
+    return Near(rows("\n".join(above) + "\n".join(below)), rows("\n".join([*above[:-1], *below[1:]])))

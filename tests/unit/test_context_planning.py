@@ -124,6 +124,24 @@ async def test_who_asks_for_context_now_sees_what_the_code_uses(
     assert shown(plain) == []
 
 
+async def test_who_asks_for_context_now_leaves_the_epoch_of_an_editor_as_it_is(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    before = await pipeline.complete(ask(root, " m"))
+    await resting(pipeline)
+    idle = [job.id for job in engine.jobs if job.id.startswith("idle")]
+    clip = (Extra(text="def cheapest(path: str) -> Order: ...", kind="clipboard"),)
+    now = await pipeline.complete(ask(root, " m", context="now", client="other", extras=clip))
+    await resting(pipeline)
+    assert "cheapest" in text(engine.jobs[-1])
+    assert now.head != before.head
+    assert [job.id for job in engine.jobs if job.id.startswith("idle")] == idle
+    after = await pipeline.complete(ask(root, " ma"))
+    assert (after.epoch, after.head) == (before.epoch, before.head)
+
+
 async def test_context_comes_in_idle_time_and_then_stays(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
@@ -208,6 +226,25 @@ async def test_an_unsaved_buffer_counts(pipeline: Pipeline, engine: ScriptedEngi
     assert "def total_price" not in prompt
 
 
+async def test_another_unsaved_text_of_a_file_opened_again_counts(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    path = str(root / "orders.py")
+    pipeline.mirror.open("c", path, ORDERS.replace("total_price", "sum_of_lines"))
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    assert "def sum_of_lines" in text(engine.jobs[-1])
+    pipeline.mirror.close("c", path)
+    pipeline.mirror.open("c", path, ORDERS.replace("total_price", "price_in_cents"))
+    await resting(pipeline)
+    await pipeline.complete(ask(root, " m"))
+    await resting(pipeline)
+    await pipeline.complete(ask(root, " ma"))
+    prompt = text(engine.jobs[-1])
+    assert "def price_in_cents" in prompt
+    assert "def sum_of_lines" not in prompt
+
+
 async def test_secrets_of_other_files_are_taken_out(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
@@ -263,6 +300,24 @@ async def test_a_file_that_is_left_out_is_not_shown_from_its_buffer(
     assert pipeline.mirror.documents() == ()
     assert pipeline.mirror.recent() == ()
     await pipeline.close()
+
+
+async def test_a_file_that_is_left_out_by_now_is_not_shown_any_more(
+    pipeline: Pipeline, engine: ScriptedEngine, root: Path
+) -> None:
+    async def told(typed: str) -> bool:
+        """Whether the other file is shown, at once; then idle work."""
+        await pipeline.complete(ask(root, typed))
+        job = next(job for job in reversed(engine.jobs) if not job.id.startswith("idle"))
+        await resting(pipeline)
+        return "def load_orders(path: str)" in text(job)
+
+    assert [await told(typed) for typed in ("", " m")] == [False, True]
+    (root / ".foretype.toml").write_text('[complete]\nignore = ["orders.py"]\n')
+    assert [await told(typed) for typed in (" ma", " max", " max(")] == [False] * 3
+    assert "def load_orders" not in text(engine.jobs[-1])
+    (root / ".foretype.toml").unlink()
+    assert [await told(typed) for typed in (" max(o", " max(or")] == [False, True]
 
 
 async def test_a_text_without_a_name_is_shown_nothing_of_another(
