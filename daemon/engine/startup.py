@@ -132,10 +132,11 @@ def _draft_model(start: Start, main: Model, pieces: Pieces) -> DraftModel:
 
 
 def _paging(start: Start, opened: Opened, tree: Tree, prefill: tuple[tuple[int, float], ...]) -> Paging:
-    """Pages of whatever computes the same states: weights, types, kernels and device. Rope settings are the
-    model's own, and there are no adapters."""
+    """Pages of whatever computes the same states: weights, types, kernels, device, and the context's size, by
+    which some models choose their rope factors. Other rope settings are the model's own; no adapters."""
     settings, context = start.settings, opened.context
-    state = (start.sha256, settings.kv_type, context.flash, opened.backend, opened.device, device.build())
+    machine = opened.backend, opened.device, device.build()
+    state = (start.sha256, settings.kv_type, context.flash, context.cells, *machine)
     pages = Pages(
         context,
         tree.scratch,

@@ -13,8 +13,11 @@ from support.ticking import PAGE, Ticking, check, load
 from support.waiting import until
 
 from daemon.engine.binding import Ids, Model
+from daemon.engine.frames import Done, Message, Start, Submit
 from daemon.engine.paging import Paging
+from daemon.engine.startup import build
 from daemon.nouns import Limits
+from daemon.settings import Engine
 
 FILES = 8
 
@@ -177,3 +180,25 @@ def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: 
     thread.join(10)
     assert paging.report().host_pages == 2
     made.close()
+
+
+def reused(model: Path, cells: int) -> int:
+    """Tokens that an engine with so many cells finds evaluated by those before it."""
+    said: list[Message] = []
+    start = Start(path=str(model), name="tiny", sha256="rope", context=cells, settings=Engine(threads=1))
+    loop, _ = build(start, said.append)
+    assert loop.paging is not None
+    loop.lanes.submit(Submit(id="a", tokens=prompt(1).tobytes(), warm=True))
+    while not (done := [message.generation for message in said if isinstance(message, Done)]):
+        loop.tick()
+    loop.leave(20)
+    loop.paging.close()
+    return done[0].counters.reused
+
+
+def test_pages_of_another_size_of_the_context_are_not_used(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some models choose their rope factors by it."""
+    monkeypatch.setenv("FORETYPE_HOME", str(tmp_path))
+    assert [reused(tiny_model, cells) for cells in (1024, 2048, 1024)] == [0, 0, 420]
