@@ -73,6 +73,9 @@ class Paging:
 
     def _keep_one(self, resident: Resident) -> float:
         """Seconds until it may go on."""
+        if not resident.keep:
+            self._done.add(resident)
+            return 0.0
         n = resident.n if self._rests else resident.n - resident.n % CHUNK
         tokens = resident.tokens[:n]
         at = self._pages.missing(tokens)
@@ -83,7 +86,7 @@ class Paging:
 
     def keep(self, resident: Resident) -> None:
         """Keep all of a resident that leaves the context, as far as the disk is not behind."""
-        at, before, n = 0, -1, resident.n
+        at, before, n = 0, -1, resident.n if resident.keep else 0
         while before < at < n:
             before = at
             at = self._pages.put(resident.sequence, resident.tokens[:n], resident.widths[:n], at)

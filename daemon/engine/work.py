@@ -115,6 +115,7 @@ class Work:
         self.leader = None
         resident = self._tree.acquire(self.known) if run.job.cache else self._tree.fresh()
         self.resident = resident
+        resident.keep &= run.job.keep
         if run.job.cache and self._desk.paging is not None:
             yield from self._bring(resident, self._desk.paging)
         run.reused, run.evaluated = min(resident.n, n), 0

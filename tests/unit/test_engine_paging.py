@@ -182,6 +182,23 @@ def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: 
     made.close()
 
 
+def test_what_is_not_to_be_kept_reaches_no_page(made: Ticking, tmp_path: Path) -> None:
+    paging = made.page(tmp_path, host=100, disk=100)
+    made.ask(prompt(1), keep=False)
+    longer = np.append(prompt(1), prompt(2))
+    made.ask(longer)  # goes on from the same sequence
+    quiet(paging)
+    made.loop.leave(1)
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.evict(resident)
+    report = paging.report()
+    assert report.kept
+    assert (report.host_pages, report.disk_pages, report.out_tokens) == (0, 0, 0)
+    made.ask(longer)
+    quiet(paging)
+    assert paging.report().host_pages > 0
+
+
 def reused(model: Path, cells: int) -> int:
     """Tokens that an engine with so many cells finds evaluated by those before it."""
     said: list[Message] = []
