@@ -31,6 +31,8 @@ _SPARE = 512 * 1024 * 1024
 """Bytes that are left to others on the disk."""
 _AGAIN_S = 300.0
 """After so long a level that went off is tried again."""
+OLDEST_S = 30 * 24 * 3600.0
+"""What was not used for so long is forgotten: no text lies here for ever."""
 MB = 1024 * 1024
 
 
@@ -129,6 +131,14 @@ class Disk:
             with contextlib.suppress(OSError):
                 os.utime(self._folder / name, (used, used))
 
+    def expire(self) -> None:
+        """Remove what has been unused for too long, whoever computed it."""
+        oldest = time.time() - OLDEST_S
+        with self._guard:
+            old = [name for name, (_, used) in self._files.items() if used < oldest]
+        for name in old if self._owned else ():
+            self._remove(name)
+
     def drop(self, page: Page) -> None:
         """Remove its file; one that waits is not written."""
         self._pending.discard(page.key)
@@ -179,6 +189,7 @@ class Disk:
         else:
             self.why = "" if self._owned else "another process writes there"
             self._again = time.monotonic() + _AGAIN_S
+            self.expire()
             if self._owned:
                 self._fit(0, (float("inf"), 0))
             if not self.ceiling:

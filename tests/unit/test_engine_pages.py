@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -400,3 +401,38 @@ def test_the_next_process_knows_what_was_used_last(context: Context, tmp_path: P
     smaller = made(context, 0, PAGE, tmp_path)
     assert [smaller.known(tokens) for tokens in texts] == [CHUNK, 0, 0]
     smaller.close()
+
+
+def test_a_page_that_nobody_used_for_a_month_is_removed(context: Context, tmp_path: Path) -> None:
+    old = time.time() - 31 * 24 * 3600
+    kept(context, tmp_path, text(320, 2 * CHUNK))
+    other = tmp_path / "0123456789abcdef-00000000-00.page"
+    other.write_bytes(b"of another model")
+    first, second = sorted(path for path in tmp_path.glob("*.page") if path != other)
+    for path in (other, second):
+        os.utime(path, (old, old))
+    pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    assert list(tmp_path.glob("*.page")) == [first]
+    os.utime(first, (old, old))
+    pages.close()
+    pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    assert list(tmp_path.glob("*.page")) == []
+    assert pages.known(text(320, 2 * CHUNK)) == 0
+    pages.close()
+
+
+def test_a_page_that_grows_old_while_the_engine_runs_goes_too(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    tokens = text(321, CHUNK)
+    evaluate(context, tokens, 0, 0)
+    page_out(pages, 0, tokens)
+    written(pages)
+    context.cut(0, 0)
+    later = time.time() + 31 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    pages.trim()
+    report = pages.report()
+    assert (report.host_pages, report.disk_pages, list(tmp_path.glob("*.page"))) == (0, 0, [])
+    pages.close()
