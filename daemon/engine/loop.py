@@ -96,6 +96,8 @@ class Loop:
 
     def tick(self) -> None:
         """One decode at most."""
+        if self.paging:
+            self.paging.begin()
         self._resume([work for work in self._desk.works if work.run.ticket.due])
         self._admit()
         works = self._desk.works

@@ -6,7 +6,6 @@ about other requests, except that rows which another one is about to evaluate ar
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
@@ -21,9 +20,6 @@ from daemon.engine.tree import Choice, Resident, Tree, common
 from daemon.engine.verify import Drafts
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
-
-_AT_ONCE_S = 0.025
-"""For so long pages are brought back between two ticks."""
 
 
 class _Displaced(Exception):
@@ -123,15 +119,16 @@ class Work:
 
     def _bring(self, resident: Resident, paging: Paging) -> Generator[Want, Got, None]:
         """Bring back what left the context, where that is quicker than to evaluate it; ticks go on."""
-        end, since = paging.known(self.known, resident.n), time.perf_counter()
+        end = paging.known(self.known, resident.n)
         self.filling = resident.n < end
-        while resident.n < end and paging.bring(resident, self.known):
-            if time.perf_counter() - since > _AT_ONCE_S:
+        while resident.n < end:
+            while paging.tired:
                 yield WAIT
                 self.run.check()
                 if self.resident is None:
                     raise _Displaced
-                since = time.perf_counter()
+            if not paging.bring(resident, self.known):
+                break
         self.filling = False
 
     def _ahead(self) -> Work | None:

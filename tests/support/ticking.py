@@ -98,7 +98,7 @@ class Ticking:
         """One job from beginning to end."""
         return self.finish(self.submit(what, **more))[0]
 
-    def page(self, folder: Path, host: int, disk: int = 0) -> Paging:
+    def page(self, folder: Path, host: int, disk: int = 0, leaving_s: float = 20.0) -> Paging:
         """From now on keep pages, so many in host memory and on disk, each as soon as it is quiet."""
         pages = Pages(
             self.context,
@@ -108,7 +108,9 @@ class Ticking:
             disk_bytes=disk * PAGE,
             folder=folder,
         )
-        self.loop.paging = self.paging = Paging(self.loop.tree, pages, ahead_s=0.0, rest_s=0.0)
+        self.loop.paging = self.paging = Paging(
+            self.loop.tree, pages, ahead_s=0.0, rest_s=0.0, leaving_s=leaving_s
+        )
         return self.paging
 
     def close(self) -> None:
