@@ -154,7 +154,7 @@ class Loop:
     def _cells_for(self, ticket: Ticket) -> bool:
         """Whether there are cells for one more request. Less urgent ones give theirs back for it."""
         while not self._fits(ticket):
-            victim = self._victim(beyond=ticket.lane)
+            victim = self._victim(beyond=ticket.turn)
             if victim is None:
                 return False
             self._displace(victim)
@@ -178,8 +178,9 @@ class Loop:
 
     def _victim(self, beyond: int = -1, keep: Work | None = None) -> Work | None:
         """The least urgent, youngest run with cells in a lane less urgent than `beyond`."""
-        holding = [w for w in self._desk.works if w.resident is not None and w is not keep]
-        return holding[-1] if holding and holding[-1].run.ticket.lane > beyond else None
+        holding = [w for w in reversed(self._desk.works) if w.resident is not None and w is not keep]
+        last = max(holding, key=lambda work: work.run.ticket.turn, default=None)
+        return last if last is not None and last.run.ticket.turn > beyond else None
 
     def _displace(self, work: Work) -> None:
         work.displace()

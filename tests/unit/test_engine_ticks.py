@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from support.ticking import FREE, Scripted, Ticking, check, load
 
 from daemon.engine.binding import Ids, Model
+from daemon.engine.lanes import AGED_S
 from daemon.nouns import Limits, Sampling
 
 ENDLESS = Limits(lines="free", tokens=4000)
@@ -143,6 +145,24 @@ def test_no_room_takes_the_cells_of_what_is_least_urgent(ticking: Callable[..., 
     assert answer.tokens == alone.ask(prompt, limits=limits).tokens
     assert answer.text == made.text[long]
     assert answer.counters.prompt == answer.counters.reused + answer.counters.evaluated
+
+
+def test_keystrokes_without_end_do_not_shut_a_long_answer_out(
+    ticking: Callable[..., Ticking], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ticking(cells=512)
+    first = made.submit(ids(400, 1))
+    made.tick()
+    long = made.submit(ids(300, 2), lane="long")
+    now = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + AGED_S)
+    second = made.submit(ids(400, 3))
+    made.finish(first)
+    made.tick()
+    assert made.loop.lanes.load == (1, 1)
+    made.finish(long)
+    assert second not in made.done
+    made.finish(second)
 
 
 def test_runs_that_outgrow_the_cells_finish_one_after_the_other(ticking: Callable[..., Ticking]) -> None:
