@@ -63,6 +63,10 @@ class Work:
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""
         self._leave(keep=self.run.job.cache)
+        self.known = self._written()
+
+    def _written(self) -> Ids:
+        return np.append(self.run.prompt, np.array(self.run.tokens, np.int32))
 
     def _leave(self, keep: bool) -> None:
         resident, self.resident = self.resident, None
@@ -77,7 +81,7 @@ class Work:
         drafts = Drafts(self._desk.drafter, run)
         try:
             while not (yield from self._whole(drafts)):
-                self.known = np.append(run.prompt, np.array(run.tokens, np.int32))
+                self.known = self._written()
         except Stopped as stopped:
             run.stop = stopped.reason
         except EngineFailed as failed:

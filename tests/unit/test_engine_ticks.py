@@ -147,6 +147,21 @@ def test_no_room_takes_the_cells_of_what_is_least_urgent(ticking: Callable[..., 
     assert answer.counters.prompt == answer.counters.reused + answer.counters.evaluated
 
 
+def test_what_is_set_aside_waits_for_the_cells_of_its_answer_too(ticking: Callable[..., Ticking]) -> None:
+    made, alone = ticking(cells=512), ticking(cells=512)
+    limits = Limits(lines="free", tokens=200)
+    prompt = talkative(alone, 40, 200)[0]
+    long = made.submit(prompt, lane="long", limits=limits)
+    made.tick(150)
+    assert long not in made.done
+    key = made.submit(ids(300, 2))
+    made.tick()
+    while key not in made.done:
+        assert made.loop.lanes.load == (1, 1)
+        made.tick()
+    assert made.finish(long)[0].tokens == alone.ask(prompt, limits=limits).tokens
+
+
 def test_keystrokes_without_end_do_not_shut_a_long_answer_out(
     ticking: Callable[..., Ticking], monkeypatch: pytest.MonkeyPatch
 ) -> None:
