@@ -186,7 +186,10 @@ class Pages:
             page.size = self._context.state_size(self._scratch)
             if not self._tree.room(page.size, page.rank):
                 return False
-            data = mmap.mmap(-1, page.size)
+            try:
+                data = mmap.mmap(-1, page.size)
+            except OSError:  # a machine without memory
+                return False
             if not self._context.state_get(self._scratch, data):
                 return False
         finally:

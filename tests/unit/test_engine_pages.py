@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import mmap
 import os
 import random
 import resource
@@ -175,6 +177,20 @@ def test_without_levels_nothing_is_kept(context: Context) -> None:
     assert pages.put(0, tokens, np.ones(300, np.int32), 0) == 300
     report = pages.report()
     assert (pages.known(tokens), report.host_bytes, report.host_why) == (0, 0, "engine.page_mb is 0")
+
+
+def test_a_machine_without_memory_keeps_no_page(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "no memory")
+
+    pages, tokens = made(context, 100 * PAGE), text(10, CHUNK)
+    evaluate(context, tokens, 0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", refused)
+        page_out(pages, 0, tokens)
+    assert pages.report().host_pages == 0
+    page_out(pages, 0, tokens)
+    assert pages.report().host_pages == 1
 
 
 def test_what_costs_more_than_its_evaluation_stays_where_it_is(context: Context) -> None:
