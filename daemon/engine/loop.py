@@ -223,11 +223,11 @@ class Loop:
             return
         finally:
             self.lanes.computing((), False)
+            self._context.arm()  # an abort that came too late is not for the next decode
         if done:
             self._taken(batch, parts)
         else:
             self._totals["aborted"] += 1
-            self._context.arm()
             self._resume([work for work, _ in batch])
 
     def _taken(self, batch: Sequence[tuple[Work, int]], parts: Sequence[Part]) -> None:

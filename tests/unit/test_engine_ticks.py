@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.ticking import FREE, Scripted, Ticking, check, load
 
-from daemon.engine.binding import Ids, Model
+from daemon.engine.binding import Ids, Model, Part
 from daemon.engine.lanes import AGED_S
 from daemon.nouns import Limits, Sampling
 
@@ -160,6 +160,22 @@ def test_what_is_set_aside_waits_for_the_cells_of_its_answer_too(ticking: Callab
         assert made.loop.lanes.load == (1, 1)
         made.tick()
     assert made.finish(long)[0].tokens == alone.ask(prompt, limits=limits).tokens
+
+
+def test_an_abort_that_comes_too_late_stops_no_other_decode(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    decode, urgent = made.context.decode, list[str]()
+
+    def overtaken(*parts: Part) -> bool:
+        done = decode(*parts)
+        if not urgent:
+            urgent.append(made.submit(ids(30, 2)))
+        return done
+
+    made.context.decode = overtaken  # type: ignore[method-assign]
+    made.finish(made.submit(ids(200), lane="long"))
+    made.finish(*urgent)
+    assert made.loop.report(0).aborted == 0
 
 
 def test_keystrokes_without_end_do_not_shut_a_long_answer_out(
