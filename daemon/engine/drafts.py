@@ -205,6 +205,7 @@ class Drafts:
             lag = model.lag(run.job.id, text)
             length, rows = self._length(run, plan, gain, room, lag)
             tokens = model.propose(run.job.id, text, length, rows) if length else text[:0]
+            self._unasked = 0 if length and lag <= rows else self._unasked + 1
         except EngineFailed as error:
             self._refused(run, error)
             return None
@@ -230,14 +231,11 @@ class Drafts:
         rows = max(1, int(one / model.prompt_ms))
         saved = (1.0 - 1.0 / plan.gain) * self._answer * one
         if plan.length and plan.gain > gain and lag * model.prompt_ms <= saved:
-            self._unasked = 0
             return plan.length, rows
-        self._unasked += 1
         cost = lag * model.prompt_ms + _PROBE * model.step_ms + (self.costs.of(1 + _PROBE) - 1.0) * one
-        if plan.length or cost > _PROBE_SHARE * self._unasked * one:
+        if plan.length or cost > _PROBE_SHARE * (self._unasked + 1) * one:
             return 0, 0
-        self._unasked = 0
-        return min(_PROBE, room), max(rows, lag)
+        return min(_PROBE, room), rows
 
     @property
     def step(self) -> float:

@@ -258,6 +258,28 @@ def test_a_draft_model_that_pays_is_asked_and_one_that_cannot_is_not(model: Mode
     assert "its own steps cost more" in drafts.report()[0].why
 
 
+def test_a_draft_model_that_is_tried_again_catches_up_in_portions(model: Model, context: Context) -> None:
+    """No step of the main model waits for more than what one step takes."""
+    pieces = Pieces(model.pieces())
+    drafter = DraftModel("tiny", context, pieces.control, sure=0.0)
+    drafts = Drafts(pieces, FimIds(), costs((1, 1e6), (16, 1.1e6)), model=drafter, only=frozenset({MODEL}))
+    prompt = [n % 200 for n in range(40)]
+    wrong = [(token + 1) % 200 for token in greedy(model, ids(*prompt), 12)]
+    for number in range(20):
+        drive(drafts, prompt, wrong, f"wrong {number}")
+    drafter.step_ms, drafter.prompt_ms = 3e5, 1e5
+    longer = [(7 * n) % 200 for n in range(150)]
+    drafts.begin(Submit(id="r", tokens=to_bytes(longer)))
+    begun = drafter.evaluated
+    while drafter.evaluated - begun < len(longer):
+        before = drafter.evaluated
+        drafts.propose("r", ids(*longer), [5], 4)
+        assert drafter.evaluated - before <= 10 + 1
+    tried = drafter.evaluated
+    drafts.propose("r", ids(*longer), [5, 6], 4)
+    assert drafter.evaluated == tried
+
+
 def test_a_draft_model_without_room_is_given_up(model: Model, context: Context) -> None:
     pieces = Pieces(model.pieces())
     drafter = DraftModel("tiny", context, pieces.control, sure=0.0)
