@@ -20,7 +20,7 @@ import numpy as np
 
 from daemon.engine import sources
 from daemon.engine.binding import Ids
-from daemon.engine.draftmodel import DraftModel
+from daemon.engine.draftmodel import DraftModel, NoRoom
 from daemon.engine.frames import DraftSource, Submit
 from daemon.engine.judging import MOST, UNMATCHED, Bet, Judge
 from daemon.engine.sources import NGRAMS, OWN, Found, Owed, Text, from_index
@@ -100,11 +100,15 @@ class Drafts:
         """A request starts."""
         self._runs[job.id] = _Run(job, Owed(self._pieces.pieces, job.must))
 
+    def pause(self, run_id: str) -> None:
+        """A request is set aside: others may take the cells of its draft model."""
+        if self.model is not None:
+            self.model.end(run_id)
+
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         """A request is over; `tokens` is all that it generated."""
         run = self._runs.pop(run_id)
-        if self.model is not None:
-            self.model.end(run_id)
+        self.pause(run_id)
         if run.text is None or not tokens:
             return
         self.judge.settle(run.bets, run.sampled, tokens, final=True)
@@ -216,8 +220,11 @@ class Drafts:
         return Draft(tokens, MODEL)
 
     def _refused(self, run: _Run, error: EngineFailed) -> None:
-        """This request goes on without the draft model; after many of them all do."""
+        """This request goes on without the draft model; after many failed decodes all do."""
         run.alone = True
+        self.pause(run.job.id)
+        if isinstance(error, NoRoom):
+            return
         self._failures += 1
         if self._failures >= _FAILURES:
             _log.warning("the draft model is given up: %s", error)

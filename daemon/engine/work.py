@@ -58,12 +58,15 @@ class Work:
         """It is evaluating `known`."""
         self.known: Ids = run.prompt
         """The prompt, and what was generated before cells were taken away."""
+        self._drafts: Drafts | None = None
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""
         self._leave(keep=self.run.job.cache)
         self.known = self._written()
+        if self._drafts is not None:
+            self._drafts.pause()
 
     def _written(self) -> Ids:
         return np.append(self.run.prompt, np.array(self.run.tokens, np.int32))
@@ -78,7 +81,7 @@ class Work:
 
     def _steps(self) -> Steps:
         run = self.run
-        drafts = Drafts(self._desk.drafter, run)
+        drafts = self._drafts = Drafts(self._desk.drafter, run)
         try:
             while not (yield from self._whole(drafts)):
                 self.known = self._written()

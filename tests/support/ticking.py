@@ -130,6 +130,7 @@ class Scripted:
         self.most = 4
         self.learnt: list[tuple[int, int]] = []
         self.running: set[str] = set()
+        self.paused: list[str] = []
 
     def begin(self, job: Submit) -> None:
         self.running.add(job.id)
@@ -146,6 +147,10 @@ class Scripted:
     def learn(self, draft: Draft, accepted: int) -> None:
         assert 0 <= accepted <= len(draft.tokens) <= accepted + 1
         self.learnt.append((len(draft.tokens), accepted))
+
+    def pause(self, run_id: str) -> None:
+        assert run_id in self.running
+        self.paused.append(run_id)
 
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         self.running.remove(run_id)

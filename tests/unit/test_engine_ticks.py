@@ -147,6 +147,16 @@ def test_no_room_takes_the_cells_of_what_is_least_urgent(ticking: Callable[..., 
     assert answer.counters.prompt == answer.counters.reused + answer.counters.evaluated
 
 
+def test_the_drafter_is_told_who_is_set_aside(ticking: Callable[..., Ticking]) -> None:
+    script = Scripted()
+    made = ticking(cells=512, drafter=script)
+    long = made.submit(ids(300), lane="long")
+    made.tick(5)
+    made.finish(made.submit(ids(400, 2)))
+    assert script.paused == [long]
+    made.finish(long)
+
+
 def test_what_is_set_aside_waits_for_the_cells_of_its_answer_too(ticking: Callable[..., Ticking]) -> None:
     made, alone = ticking(cells=512), ticking(cells=512)
     limits = Limits(lines="free", tokens=200)
