@@ -99,7 +99,7 @@ class Disk:
             self._writer.start()
 
     def take(self, page: Page) -> mmap.mmap | None:
-        """Its state; None where the file is gone, or damaged and removed for it."""
+        """Its state; None where the file is gone, damaged and removed for it, or not to be read now."""
         name = self._name(page)
         try:
             data = pagefile.read(self._folder / name, self._identity, page)
@@ -108,9 +108,11 @@ class Disk:
             self._remove(name)
             self.damaged += 1
             return None
-        except OSError:
+        except FileNotFoundError:
             with self._guard:
                 self._files.pop(name, None)
+            return None
+        except OSError:
             return None
         return data
 
@@ -140,9 +142,9 @@ class Disk:
             self._remove(name)
 
     def drop(self, page: Page) -> None:
-        """Remove its file; one that waits is not written."""
+        """Remove its file where the folder is ours to write; one that waits is not written."""
         self._pending.discard(page.key)
-        if self.has(page):
+        if self._owned and not self.why and self.has(page):
             self._remove(self._name(page))
 
     def pages(self) -> Iterator[Page]:
@@ -212,8 +214,9 @@ class Disk:
                 if entry.name.endswith(PART) and self._owned:
                     self._unlink(entry.name)
                 elif entry.name.endswith(SUFFIX):
-                    seen = entry.stat(follow_symlinks=False)
-                    found[entry.name] = (_blocks(seen.st_size), seen.st_mtime)
+                    with contextlib.suppress(FileNotFoundError):  # its owner removed it meanwhile
+                        seen = entry.stat(follow_symlinks=False)
+                        found[entry.name] = (_blocks(seen.st_size), seen.st_mtime)
         return found
 
     def _fit(self, size: int, rank: tuple[float, int]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import mmap
 import os
@@ -338,6 +339,57 @@ def test_a_second_process_reads_and_does_not_write(context: Context, tmp_path: P
     assert first.report().damaged == 0
     first.close()
     second.close()
+
+
+def test_what_cannot_be_read_for_a_moment_is_there_later(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    tokens = text(330, CHUNK)
+    kept(context, tmp_path, tokens)
+    pages = made(context, 0, 100 * PAGE, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(pagefile, "read", refused)
+        assert page_in(pages, 0, tokens) == 0
+    assert page_in(pages, 0, tokens) == CHUNK
+    pages.close()
+
+
+def test_a_process_that_does_not_own_the_folder_removes_nothing(context: Context, tmp_path: Path) -> None:
+    tokens = text(331, 200)
+    first = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    evaluate(context, tokens, 0, 0)
+    page_out(first, 0, tokens[:100])
+    written(first)
+    files = list(tmp_path.glob("*.page"))
+    second = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    page_out(second, 0, tokens)  # takes the place of the shorter one
+    assert list(tmp_path.glob("*.page")) == files
+    second.close()
+    first.close()
+
+
+def test_a_file_that_goes_while_the_folder_is_read_is_not_there(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(context, tmp_path, text(332, 2 * CHUNK))
+    gone = min(tmp_path.glob("*.page"))
+    real = os.scandir
+
+    @contextlib.contextmanager
+    def overtaken(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with real(folder) as entries:
+            found = list(entries)
+        gone.unlink()
+        yield found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", overtaken)
+        pages = made(context, 0, 100 * PAGE, tmp_path)
+    assert (pages.report().disk_why, pages.report().disk_pages) == ("", 1)
+    pages.close()
 
 
 def test_a_folder_that_cannot_be_made_switches_the_level_off(context: Context, tmp_path: Path) -> None:
