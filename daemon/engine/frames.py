@@ -68,7 +68,7 @@ class Submit(Frame, frozen=True, tag="submit"):
     ngrams: str = ""
     """Folder of the n-grams to draft from."""
     keep: bool = True
-    """What is evaluated for it may be kept in pages; False for texts whose names say that they hold secrets."""
+    """What is evaluated for it may be kept in pages; False for documents on the deny list."""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):

@@ -65,12 +65,14 @@ class Ticket:
 
 
 def in_turn(tickets: Iterable[Ticket], running: Iterable[Ticket] = ()) -> list[Ticket]:
-    """By lane as far as they are not aged, then by how many older requests of the same client are before it, then by age."""
+    """By lane, then by how many older requests of the same client are before it, then by age. Aged ones stand
+    among the first keystrokes of all clients."""
     before = Counter((t.lane, t.job.client) for t in running)
     turns: list[tuple[int, int, int, Ticket]] = []
     for ticket in sorted(tickets, key=lambda t: t.submitted):
         key = (ticket.lane, ticket.job.client)
-        turns.append((ticket.turn, before[key], len(turns), ticket))
+        turn = ticket.turn
+        turns.append((turn, before[key] if turn == ticket.lane else 0, len(turns), ticket))
         before[key] += 1
     return [turn[-1] for turn in sorted(turns)]
 

@@ -67,7 +67,8 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     trim_memory()
     pieces = Pieces(exported.pieces)
     loop = _loop(start.settings, opened, pieces, facts.trained_context, emit)
-    loop.drafter = _drafts(start, opened, pieces, facts.fim, costs.RowCosts(verify, context.batch), threads)
+    rows = costs.RowCosts(verify, context.batch)
+    loop.drafter = _drafts(start, opened, pieces, facts.fim, rows, threads=threads)
     loop.batching.costs = costs.RowCosts([*prefill, *verify], context.batch)
     tick_ms = start.settings.tick_ms or (_GPU_TICK_MS if opened.backend == "GPU" else _CPU_TICK_MS)
     loop.slice = start.settings.slice or costs.slice_for(prefill, tick_ms, context.batch)
@@ -100,7 +101,7 @@ def _loop(
 
 
 def _drafts(
-    start: Start, opened: Opened, pieces: Pieces, fim: FimIds, verify: costs.RowCosts, threads: int
+    start: Start, opened: Opened, pieces: Pieces, fim: FimIds, verify: costs.RowCosts, *, threads: int
 ) -> Drafts | None:
     """What guesses ahead; a draft model that cannot be used is refused with a reason."""
     settings = start.settings
