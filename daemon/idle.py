@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from daemon.context.planner import Better, Planned, Planner
+from daemon.documents.mirror import DENIED
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading
@@ -74,20 +75,21 @@ class Idle:
         following = await asyncio.shield(self._choosing)
         better = planner.better(planned, following) or (planner.same(planned) if opened else None)
         for _ in range(_STEPS):
-            if better is None or not await self._evaluated(better):
+            if better is None or not await self._evaluated(better, planned.document.why != DENIED):
                 break
             planner.adopt(better)
             planned = replace(planned, stable=better.stable, anchor=better.anchor)
             better = planner.better(planned, None)
         self._unfinished = None
 
-    async def _evaluated(self, better: Better) -> bool:
+    async def _evaluated(self, better: Better, keep: bool) -> bool:
         job = Submit(
             id=f"idle.{next(self._numbers)}",
             tokens=better.prompt.tokens,
             warm=True,
             lane="anchor",
             limits=Limits(),
+            keep=keep,
         )
         began = time.monotonic()
         try:

@@ -15,14 +15,14 @@ import msgspec
 
 from daemon.context.layout import Layout
 from daemon.context.planner import Planned, Planner
-from daemon.documents.mirror import Mirror
+from daemon.documents.mirror import DENIED, Mirror
 from daemon.documents.opening import opening
 from daemon.documents.recovery import Recoverer
 from daemon.engine.frames import Lane, Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
-from daemon.nouns import Completion, CompletionRequest, Generation, Prompt
+from daemon.nouns import Completion, CompletionRequest, Generation
 from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.projects import Projects
@@ -88,7 +88,7 @@ class Pipeline:
             for kind in planned.prompt.redacted:
                 self._metrics.count("redacted", kind)
             emitter = Emitter(request, request.replaces)
-            with self._runs.seat(turn, planned, self._job(turn.id, request, planned.prompt)) as seat:
+            with self._runs.seat(turn, planned, self._job(turn.id, planned)) as seat:
                 generation = await self._generated(seat, emitter, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = self._completed(seat, generation, emitter)
@@ -156,7 +156,8 @@ class Pipeline:
             planned = planner.plan(request, alone)
         return planned
 
-    def _job(self, job_id: str, request: CompletionRequest, prompt: Prompt) -> Submit:
+    def _job(self, job_id: str, planned: Planned) -> Submit:
+        request, prompt = planned.request, planned.prompt
         above = request.prefix[: len(request.prefix) - len(prompt.line)]
         return Submit(
             id=job_id,
@@ -173,6 +174,7 @@ class Pipeline:
             cache=request.cache,
             margins=request.margins,
             ngrams=self._ngrams(request.path),
+            keep=planned.document.why != DENIED,
         )
 
     def _ngrams(self, path: str | None) -> str:

@@ -25,6 +25,10 @@ _LEARNING, _HICCUP = 0.1, 3.0
 _PROBE_ROWS = 64
 
 
+class NoRoom(EngineFailed):
+    """The draft model has no cells for a text now."""
+
+
 def incompatible(main: Model, main_pieces: Sequence[bytes], draft: Model, pieces: Sequence[bytes]) -> str:
     """Why `draft` cannot draft for `main`, empty when it can. The pieces are `Model.pieces` of each.
 
@@ -71,14 +75,14 @@ class DraftModel:
         self.evaluated = 0
 
     def lag(self, run_id: str, text: Ids) -> int:
-        """Tokens of `text` to evaluate before the first draft. Raises EngineFailed when it does not fit."""
+        """Tokens of `text` to evaluate before the first draft. Raises NoRoom when it does not fit."""
         if len(text) >= self._context.cells:
-            raise EngineFailed(f"{len(text)} tokens do not fit {self._context.cells} cells")
+            raise NoRoom(f"{len(text)} tokens do not fit {self._context.cells} cells")
         return len(text) - min(self._resident(run_id, text).match(text), len(text) - 1)
 
     def propose(self, run_id: str, text: Ids, most: int, rows: int) -> Ids:
         """Up to `most` tokens that follow `text`, none while more than `rows` of it are not evaluated: then
-        so many are, and the next call goes on. Raises EngineFailed when there is no room."""
+        so many are, and the next call goes on. Raises NoRoom, and EngineFailed when a decode fails."""
         resident = self._resident(run_id, text)
         most = min(most, self._context.cells - len(text))
         self._tree.cut(resident, min(resident.match(text), len(text) - 1))
@@ -118,7 +122,10 @@ class DraftModel:
 
     def _resident(self, run_id: str, text: Ids) -> Resident:
         if run_id not in self._runs:
-            self._runs[run_id] = self._tree.acquire(text)
+            try:
+                self._runs[run_id] = self._tree.acquire(text)
+            except EngineFailed as busy:
+                raise NoRoom(str(busy)) from busy
         return self._runs[run_id]
 
     def _catch_up(self, resident: Resident, text: Ids, rows: int) -> bool:
@@ -129,7 +136,7 @@ class DraftModel:
 
     def _evaluate(self, resident: Resident, rows: Ids) -> None:
         if not self._tree.make_room(len(rows)):
-            raise EngineFailed(f"{resident.n + len(rows)} tokens do not fit {self._context.cells} cells")
+            raise NoRoom(f"{resident.n + len(rows)} tokens do not fit {self._context.cells} cells")
         if not self._context.decode(Part(rows, resident.n, resident.sequence, 1)):
             raise EngineFailed("a draft was interrupted")
         self._tree.extend(resident, rows)

@@ -20,7 +20,7 @@ import numpy as np
 
 from daemon.engine import sources
 from daemon.engine.binding import Ids
-from daemon.engine.draftmodel import DraftModel
+from daemon.engine.draftmodel import DraftModel, NoRoom
 from daemon.engine.frames import DraftSource, Submit
 from daemon.engine.judging import MOST, UNMATCHED, Bet, Judge
 from daemon.engine.sources import NGRAMS, OWN, Found, Owed, Text, from_index
@@ -100,11 +100,15 @@ class Drafts:
         """A request starts."""
         self._runs[job.id] = _Run(job, Owed(self._pieces.pieces, job.must))
 
+    def pause(self, run_id: str) -> None:
+        """A request is set aside: others may take the cells of its draft model."""
+        if self.model is not None:
+            self.model.end(run_id)
+
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         """A request is over; `tokens` is all that it generated."""
         run = self._runs.pop(run_id)
-        if self.model is not None:
-            self.model.end(run_id)
+        self.pause(run_id)
         if run.text is None or not tokens:
             return
         self.judge.settle(run.bets, run.sampled, tokens, final=True)
@@ -205,6 +209,7 @@ class Drafts:
             lag = model.lag(run.job.id, text)
             length, rows = self._length(run, plan, gain, room, lag)
             tokens = model.propose(run.job.id, text, length, rows) if length else text[:0]
+            self._unasked = 0 if length and lag <= rows else self._unasked + 1
         except EngineFailed as error:
             self._refused(run, error)
             return None
@@ -215,8 +220,11 @@ class Drafts:
         return Draft(tokens, MODEL)
 
     def _refused(self, run: _Run, error: EngineFailed) -> None:
-        """This request goes on without the draft model; after many of them all do."""
+        """This request goes on without the draft model; after many failed decodes all do."""
         run.alone = True
+        self.pause(run.job.id)
+        if isinstance(error, NoRoom):
+            return
         self._failures += 1
         if self._failures >= _FAILURES:
             _log.warning("the draft model is given up: %s", error)
@@ -230,14 +238,11 @@ class Drafts:
         rows = max(1, int(one / model.prompt_ms))
         saved = (1.0 - 1.0 / plan.gain) * self._answer * one
         if plan.length and plan.gain > gain and lag * model.prompt_ms <= saved:
-            self._unasked = 0
             return plan.length, rows
-        self._unasked += 1
         cost = lag * model.prompt_ms + _PROBE * model.step_ms + (self.costs.of(1 + _PROBE) - 1.0) * one
-        if plan.length or cost > _PROBE_SHARE * self._unasked * one:
+        if plan.length or cost > _PROBE_SHARE * (self._unasked + 1) * one:
             return 0, 0
-        self._unasked = 0
-        return min(_PROBE, room), max(rows, lag)
+        return min(_PROBE, room), rows
 
     @property
     def step(self) -> float:

@@ -17,6 +17,8 @@ from daemon.nouns import StopReason
 
 URGENT = LANES.index("alternative")
 """Lanes up to this one interrupt a decode that holds only prompt rows of the others."""
+AGED_S = 5.0
+"""Who has waited so long to start counts as urgent as a keystroke, until it has run for as long."""
 _CROWDED_S = 1.0
 """Requests of different clients closer together than this are worth waiting for."""
 
@@ -31,8 +33,20 @@ class Ticket:
     cancelled_at_decode: int = -1
     """Number of decode calls finished when the cancel arrived, for the count of slices after it."""
 
+    started: float | None = None
+    """None: it waits."""
+
     def __post_init__(self) -> None:
         self.lane = LANES.index(self.job.lane)
+        self.waiting = self.submitted
+        """Since when it waited, or waits."""
+
+    @property
+    def turn(self) -> int:
+        """The lane that it counts as when cells and turns are given."""
+        now = time.perf_counter()
+        begun = self.started if self.started is not None else now
+        return 0 if begun - self.waiting >= AGED_S > now - begun else self.lane
 
     def age_ms(self) -> float:
         """Milliseconds since submission."""
@@ -51,12 +65,14 @@ class Ticket:
 
 
 def in_turn(tickets: Iterable[Ticket], running: Iterable[Ticket] = ()) -> list[Ticket]:
-    """By lane, then by how many older requests of the same client are before it, then by age."""
+    """By lane, then by how many older requests of the same client are before it, then by age. Aged ones stand
+    among the first keystrokes of all clients."""
     before = Counter((t.lane, t.job.client) for t in running)
     turns: list[tuple[int, int, int, Ticket]] = []
     for ticket in sorted(tickets, key=lambda t: t.submitted):
         key = (ticket.lane, ticket.job.client)
-        turns.append((ticket.lane, before[key], len(turns), ticket))
+        turn = ticket.turn
+        turns.append((turn, before[key] if turn == ticket.lane else 0, len(turns), ticket))
         before[key] += 1
     return [turn[-1] for turn in sorted(turns)]
 
@@ -143,12 +159,14 @@ class Lanes:
         with self._changed:
             self._waiting.remove(ticket)
             self._running.append(ticket)
+            ticket.started = time.perf_counter()
 
     def put_back(self, ticket: Ticket) -> None:
         """A running job waits again."""
         with self._changed:
             self._running.remove(ticket)
             self._waiting.append(ticket)
+            ticket.waiting, ticket.started = time.perf_counter(), None
 
     def finish(self, ticket: Ticket) -> None:
         """A running job is over."""

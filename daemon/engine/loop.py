@@ -96,6 +96,8 @@ class Loop:
 
     def tick(self) -> None:
         """One decode at most."""
+        if self.paging:
+            self.paging.begin()
         self._resume([work for work in self._desk.works if work.run.ticket.due])
         self._admit()
         works = self._desk.works
@@ -152,7 +154,7 @@ class Loop:
     def _cells_for(self, ticket: Ticket) -> bool:
         """Whether there are cells for one more request. Less urgent ones give theirs back for it."""
         while not self._fits(ticket):
-            victim = self._victim(beyond=ticket.lane)
+            victim = self._victim(beyond=ticket.turn)
             if victim is None:
                 return False
             self._displace(victim)
@@ -176,8 +178,9 @@ class Loop:
 
     def _victim(self, beyond: int = -1, keep: Work | None = None) -> Work | None:
         """The least urgent, youngest run with cells in a lane less urgent than `beyond`."""
-        holding = [w for w in self._desk.works if w.resident is not None and w is not keep]
-        return holding[-1] if holding and holding[-1].run.ticket.lane > beyond else None
+        holding = [w for w in reversed(self._desk.works) if w.resident is not None and w is not keep]
+        last = max(holding, key=lambda work: work.run.ticket.turn, default=None)
+        return last if last is not None and last.run.ticket.turn > beyond else None
 
     def _displace(self, work: Work) -> None:
         work.displace()
@@ -220,11 +223,11 @@ class Loop:
             return
         finally:
             self.lanes.computing((), False)
+            self._context.arm()  # an abort that came too late is not for the next decode
         if done:
             self._taken(batch, parts)
         else:
             self._totals["aborted"] += 1
-            self._context.arm()
             self._resume([work for work, _ in batch])
 
     def _taken(self, batch: Sequence[tuple[Work, int]], parts: Sequence[Part]) -> None:

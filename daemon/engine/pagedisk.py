@@ -31,6 +31,8 @@ _SPARE = 512 * 1024 * 1024
 """Bytes that are left to others on the disk."""
 _AGAIN_S = 300.0
 """After so long a level that went off is tried again."""
+OLDEST_S = 30 * 24 * 3600.0
+"""What was not used for so long is forgotten: no text lies here for ever."""
 MB = 1024 * 1024
 
 
@@ -97,7 +99,7 @@ class Disk:
             self._writer.start()
 
     def take(self, page: Page) -> mmap.mmap | None:
-        """Its state; None where the file is gone, or damaged and removed for it."""
+        """Its state; None where the file is gone, damaged and removed for it, or not to be read now."""
         name = self._name(page)
         try:
             data = pagefile.read(self._folder / name, self._identity, page)
@@ -106,9 +108,11 @@ class Disk:
             self._remove(name)
             self.damaged += 1
             return None
-        except OSError:
+        except FileNotFoundError:
             with self._guard:
                 self._files.pop(name, None)
+            return None
+        except OSError:
             return None
         return data
 
@@ -129,10 +133,18 @@ class Disk:
             with contextlib.suppress(OSError):
                 os.utime(self._folder / name, (used, used))
 
+    def expire(self) -> None:
+        """Remove what has been unused for too long, whoever computed it."""
+        oldest = time.time() - OLDEST_S
+        with self._guard:
+            old = [name for name, (_, used) in self._files.items() if used < oldest]
+        for name in old if self._owned else ():
+            self._remove(name)
+
     def drop(self, page: Page) -> None:
-        """Remove its file; one that waits is not written."""
+        """Remove its file where the folder is ours to write; one that waits is not written."""
         self._pending.discard(page.key)
-        if self.has(page):
+        if self._owned and not self.why and self.has(page):
             self._remove(self._name(page))
 
     def pages(self) -> Iterator[Page]:
@@ -179,6 +191,7 @@ class Disk:
         else:
             self.why = "" if self._owned else "another process writes there"
             self._again = time.monotonic() + _AGAIN_S
+            self.expire()
             if self._owned:
                 self._fit(0, (float("inf"), 0))
             if not self.ceiling:
@@ -201,8 +214,9 @@ class Disk:
                 if entry.name.endswith(PART) and self._owned:
                     self._unlink(entry.name)
                 elif entry.name.endswith(SUFFIX):
-                    seen = entry.stat(follow_symlinks=False)
-                    found[entry.name] = (_blocks(seen.st_size), seen.st_mtime)
+                    with contextlib.suppress(FileNotFoundError):  # its owner removed it meanwhile
+                        seen = entry.stat(follow_symlinks=False)
+                        found[entry.name] = (_blocks(seen.st_size), seen.st_mtime)
         return found
 
     def _fit(self, size: int, rank: tuple[float, int]) -> bool:

@@ -98,7 +98,7 @@ class Pages:
     def get(self, sequence: int, tokens: Ids, start: int) -> Restored | None:
         """Page in one page behind the `start` tokens that `sequence` holds; CHUNK cells must be free.
 
-        None when there is none, or when it is damaged: then it is gone.
+        None when there is none, when it cannot be read now, or when it is damaged: then it is gone.
         """
         match = next((m for m in self._tree.walk(tokens) if m.end > start), None)
         if match is None:
@@ -106,6 +106,8 @@ class Pages:
         began, now, page = time.perf_counter(), time.time(), match.page
         level = "host" if page.data is not None else "disk"
         data = page.data if page.data is not None else self._load(page, now)
+        if data is None and self._disk is not None and self._disk.has(page):
+            return None
         if data is None or not self._copy_in(sequence, page, data, start, match.end):
             self._tree.forget(page)
             return None
@@ -186,7 +188,10 @@ class Pages:
             page.size = self._context.state_size(self._scratch)
             if not self._tree.room(page.size, page.rank):
                 return False
-            data = mmap.mmap(-1, page.size)
+            try:
+                data = mmap.mmap(-1, page.size)
+            except OSError:  # a machine without memory
+                return False
             if not self._context.state_get(self._scratch, data):
                 return False
         finally:

@@ -10,7 +10,7 @@ import time
 from typing import NamedTuple
 
 from daemon.engine.binding import Ids
-from daemon.engine.pagedisk import Disk
+from daemon.engine.pagedisk import OLDEST_S, Disk
 from daemon.engine.pagefile import CHUNK, Page, chained
 
 
@@ -131,8 +131,11 @@ class PageTree:
 
     def trim(self) -> None:
         """Write what a disk that came back has missed; give memory beyond the ceiling back; forget what
-        the disk made room of."""
-        for page in [page for page in self._pages.values() if not self._there(page)]:
+        the disk made room of, and what is too old."""
+        if self._disk is not None:
+            self._disk.expire()
+        oldest = time.time() - OLDEST_S
+        for page in [p for p in self._pages.values() if p.used < oldest or not self._there(p)]:
             self.forget(page)
         if self._disk is not None and self.writes():
             self._disk.remember()

@@ -18,6 +18,8 @@ from daemon.engine.pagefile import CHUNK
 from daemon.engine.pages import Pages
 from daemon.engine.tree import Resident, Tree
 
+_AT_ONCE_S = 0.025
+"""For so long in a tick pages are brought back, for all requests together."""
 _AHEAD_S = 0.5
 """Quiet time before whole pages are kept."""
 _REST_S = 20.0
@@ -25,24 +27,33 @@ _REST_S = 20.0
 _BEHIND_S = 0.05
 """Until the disk is looked at again while it is behind."""
 _WRITING_S = 0.005
+_LEAVING_S = 0.01
+"""For so long in a tick what makes room is kept: requests wait meanwhile, the rest is dropped."""
 
 
 class Paging:
     """Used by the engine thread only, `report` by any."""
 
     def __init__(
-        self, tree: Tree, pages: Pages, *, ahead_s: float = _AHEAD_S, rest_s: float = _REST_S
+        self,
+        tree: Tree,
+        pages: Pages,
+        *,
+        ahead_s: float = _AHEAD_S,
+        rest_s: float = _REST_S,
+        leaving_s: float = _LEAVING_S,
     ) -> None:
         self._tree = tree
         self._pages = pages
-        self._ahead_s, self._rest_s = ahead_s, rest_s
+        self._ahead_s, self._rest_s, self._leaving_s = ahead_s, rest_s, leaving_s
+        self.begin()
         self._quiet = time.monotonic()
         self._done: set[Resident] = set()
         """Of which all that can be kept is kept since the last evaluation."""
         self._rests = False
         self._kept = True
         self._due: float | None = None
-        tree.leaving = self.keep
+        tree.leaving = self._leaving
 
     def stir(self) -> None:
         """Something was evaluated."""
@@ -73,6 +84,9 @@ class Paging:
 
     def _keep_one(self, resident: Resident) -> float:
         """Seconds until it may go on."""
+        if not resident.keep:
+            self._done.add(resident)
+            return 0.0
         n = resident.n if self._rests else resident.n - resident.n % CHUNK
         tokens = resident.tokens[:n]
         at = self._pages.missing(tokens)
@@ -81,10 +95,19 @@ class Paging:
             self._done.add(resident)
         return _BEHIND_S if following == at < n else 0.0
 
-    def keep(self, resident: Resident) -> None:
-        """Keep all of a resident that leaves the context, as far as the disk is not behind."""
-        at, before, n = 0, -1, resident.n
-        while before < at < n:
+    def begin(self) -> None:
+        """A tick begins."""
+        self._leaving_left, self._bringing_left = self._leaving_s, _AT_ONCE_S
+
+    def _leaving(self, resident: Resident) -> None:
+        began = time.monotonic()
+        self.keep(resident, began + self._leaving_left)
+        self._leaving_left -= time.monotonic() - began
+
+    def keep(self, resident: Resident, until: float) -> None:
+        """Keep of a resident that leaves the context as much as the time allows, and a disk not behind."""
+        at, before, n = 0, -1, resident.n if resident.keep else 0
+        while before < at < n and time.monotonic() < until:
             before = at
             at = self._pages.put(resident.sequence, resident.tokens[:n], resident.widths[:n], at)
 
@@ -94,7 +117,7 @@ class Paging:
         for resident in sorted(self._tree.residents, key=lambda r: -r.used):
             if not self._pages.lasting or time.monotonic() > until:
                 return
-            self.keep(resident)
+            self.keep(resident, until)
         while self._pages.writing and time.monotonic() < until:
             time.sleep(_WRITING_S)
 
@@ -106,13 +129,19 @@ class Paging:
         """See Pages.known."""
         return self._pages.known(tokens, start)
 
+    @property
+    def tired(self) -> bool:
+        """No more pages are to be brought back in this tick."""
+        return self._bringing_left <= 0
+
     def bring(self, resident: Resident, tokens: Ids) -> bool:
         """Bring one page of `tokens` back behind what `resident` holds of them; False where there is none, or
         no room for it."""
-        start = resident.n
+        start, began = resident.n, time.monotonic()
         if not self._tree.make_room(CHUNK):
             return False
         restored = self._pages.get(resident.sequence, tokens, start)
+        self._bringing_left -= time.monotonic() - began
         if restored is None:
             return False
         self._tree.extend(resident, tokens[start : restored.end])

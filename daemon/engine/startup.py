@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import logging
@@ -66,7 +67,8 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     trim_memory()
     pieces = Pieces(exported.pieces)
     loop = _loop(start.settings, opened, pieces, facts.trained_context, emit)
-    loop.drafter = _drafts(start, opened, pieces, facts.fim, costs.RowCosts(verify, context.batch))
+    rows = costs.RowCosts(verify, context.batch)
+    loop.drafter = _drafts(start, opened, pieces, facts.fim, rows, threads=threads)
     loop.batching.costs = costs.RowCosts([*prefill, *verify], context.batch)
     tick_ms = start.settings.tick_ms or (_GPU_TICK_MS if opened.backend == "GPU" else _CPU_TICK_MS)
     loop.slice = start.settings.slice or costs.slice_for(prefill, tick_ms, context.batch)
@@ -99,7 +101,7 @@ def _loop(
 
 
 def _drafts(
-    start: Start, opened: Opened, pieces: Pieces, fim: FimIds, verify: costs.RowCosts
+    start: Start, opened: Opened, pieces: Pieces, fim: FimIds, verify: costs.RowCosts, *, threads: int
 ) -> Drafts | None:
     """What guesses ahead; a draft model that cannot be used is refused with a reason."""
     settings = start.settings
@@ -110,32 +112,35 @@ def _drafts(
         only = frozenset(NAMES)
     if settings.draft == "auto" and start.draft:
         try:
-            model = _draft_model(start, opened.model, pieces)
+            model = _draft_model(start, opened.model, pieces, threads)
         except ForetypeError as error:
             note = error.message
             _log.warning("no draft model: %s", note)
     return Drafts(pieces, fim, Costs(verify), model=model, only=only, vocabulary=start.sha256, note=note)
 
 
-def _draft_model(start: Start, main: Model, pieces: Pieces) -> DraftModel:
+def _draft_model(start: Start, main: Model, pieces: Pieces, threads: int) -> DraftModel:
     """Raises ForetypeError when it cannot be loaded, or speaks another vocabulary."""
     opened = _ladder(msgspec.structs.replace(start, path=start.draft))
-    reason = incompatible(main, pieces.pieces, opened.model, opened.model.pieces())
-    if reason:
-        opened.context.close()
-        opened.model.close()
-        raise EngineFailed(f"{start.draft_name} cannot draft for {start.name}: {reason}")
-    if start.profile is not None:
-        opened.context.set_threads(start.profile.threads)
-    sure = start.settings.draft_sure / 100
-    return DraftModel(start.draft_name, opened.context, pieces.control, sure)
+    with contextlib.ExitStack() as undo:
+        undo.callback(opened.model.close)
+        undo.callback(opened.context.close)
+        reason = incompatible(main, pieces.pieces, opened.model, opened.model.pieces())
+        if reason:
+            raise EngineFailed(f"{start.draft_name} cannot draft for {start.name}: {reason}")
+        opened.context.set_threads(threads)
+        sure = start.settings.draft_sure / 100
+        made = DraftModel(start.draft_name, opened.context, pieces.control, sure)
+        undo.pop_all()
+    return made
 
 
 def _paging(start: Start, opened: Opened, tree: Tree, prefill: tuple[tuple[int, float], ...]) -> Paging:
-    """Pages of whatever computes the same states: weights, types, kernels and device. Rope settings are the
-    model's own, and there are no adapters."""
+    """Pages of whatever computes the same states: weights, types, kernels, device, and the context's size, by
+    which some models choose their rope factors. Other rope settings are the model's own; no adapters."""
     settings, context = start.settings, opened.context
-    state = (start.sha256, settings.kv_type, context.flash, opened.backend, opened.device, device.build())
+    machine = opened.backend, opened.device, device.build()
+    state = (start.sha256, settings.kv_type, context.flash, context.cells, *machine)
     pages = Pages(
         context,
         tree.scratch,
@@ -171,24 +176,29 @@ def _ladder(start: Start) -> Opened:
 def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
     """Model and context, proved by decoding one token to finite logits."""
     settings, log = start.settings, Log()
-    try:
-        model = Model(Path(start.path), gpu_layers, log)
-        context = Context(
-            model,
-            cells=start.context,
-            sequences=max(_SEQUENCES, 2 * settings.concurrency),
-            batch=settings.max_batch,
-            threads=settings.threads or costs.usable_cores(),
-            kv_type=settings.kv_type,
-            flash=_flash(settings, bool(gpu)),
-        )
-    finally:
-        log.close()
-    context.decode(Part(np.zeros(1, np.int32), 0, 0, 1))
-    if not np.isfinite(context.logits(1)).all():
-        context.close()
-        raise EngineFailed("a test decode gave no finite logits", "Update the driver or use backend = cpu")
-    context.cut(0, 0)
+    with contextlib.ExitStack() as undo:
+        try:
+            model = Model(Path(start.path), gpu_layers, log)
+            undo.callback(model.close)
+            context = Context(
+                model,
+                cells=start.context,
+                sequences=max(_SEQUENCES, 2 * settings.concurrency),
+                batch=settings.max_batch,
+                threads=settings.threads or costs.usable_cores(),
+                kv_type=settings.kv_type,
+                flash=_flash(settings, bool(gpu)),
+            )
+            undo.callback(context.close)
+        finally:
+            log.close()
+        context.decode(Part(np.zeros(1, np.int32), 0, 0, 1))
+        if not np.isfinite(context.logits(1)).all():
+            raise EngineFailed(
+                "a test decode gave no finite logits", "Update the driver or use backend = cpu"
+            )
+        context.cut(0, 0)
+        undo.pop_all()
     return Opened(model, context, "GPU" if gpu else "CPU", gpu or platform.processor() or "CPU", why, log)
 
 

@@ -61,6 +61,10 @@ class Drafter(Protocol):
         was not. A draft that the end of the text cut short comes back as far as it was looked at."""
         ...
 
+    def pause(self, run_id: str) -> None:
+        """The run's cells go to others; it may go on later."""
+        ...
+
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         """The run is over; `tokens` were generated."""
         ...

@@ -53,6 +53,8 @@ class Resident:
         self.n = 0
         self.busy = False
         """Of a running request: neither evicted, nor cut or continued by another one, only forked."""
+        self.keep = True
+        """It may leave the context as pages; once False, for all that goes on from it too."""
         self.tokens: Ids = np.zeros(room, np.int32)
         self.cells: Ids = np.zeros(room, np.int32)
         self.widths: Ids = np.zeros(room, np.int32)
@@ -192,7 +194,7 @@ class Tree:
         for name in ("tokens", "cells", "widths", "spoken"):
             getattr(fork, name)[:length] = getattr(source, name)[:length]
         self._holders[fork.cells[:length]] += 1
-        fork.n, fork.behind = length, source.behind
+        fork.n, fork.behind, fork.keep = length, source.behind, source.keep
         fork.choices = {n: c for n, c in source.choices.items() if n <= length}
         return fork
 

@@ -56,6 +56,11 @@ class Drafts:
         else:
             self._settle()
 
+    def pause(self) -> None:
+        """The request is set aside."""
+        if self._drafter is not None:
+            self._drafter.pause(self._run.job.id)
+
     def close(self) -> None:
         """The request is over."""
         self._settle()

@@ -6,7 +6,6 @@ about other requests, except that rows which another one is about to evaluate ar
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
@@ -21,9 +20,6 @@ from daemon.engine.tree import Choice, Resident, Tree, common
 from daemon.engine.verify import Drafts
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
-
-_AT_ONCE_S = 0.025
-"""For so long pages are brought back between two ticks."""
 
 
 class _Displaced(Exception):
@@ -62,11 +58,18 @@ class Work:
         """It is evaluating `known`."""
         self.known: Ids = run.prompt
         """The prompt, and what was generated before cells were taken away."""
+        self._drafts: Drafts | None = None
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""
         self._leave(keep=self.run.job.cache)
+        self.known = self._written()
+        if self._drafts is not None:
+            self._drafts.pause()
+
+    def _written(self) -> Ids:
+        return np.append(self.run.prompt, np.array(self.run.tokens, np.int32))
 
     def _leave(self, keep: bool) -> None:
         resident, self.resident = self.resident, None
@@ -78,10 +81,10 @@ class Work:
 
     def _steps(self) -> Steps:
         run = self.run
-        drafts = Drafts(self._desk.drafter, run)
+        drafts = self._drafts = Drafts(self._desk.drafter, run)
         try:
             while not (yield from self._whole(drafts)):
-                self.known = np.append(run.prompt, np.array(run.tokens, np.int32))
+                self.known = self._written()
         except Stopped as stopped:
             run.stop = stopped.reason
         except EngineFailed as failed:
@@ -115,6 +118,7 @@ class Work:
         self.leader = None
         resident = self._tree.acquire(self.known) if run.job.cache else self._tree.fresh()
         self.resident = resident
+        resident.keep &= run.job.keep
         if run.job.cache and self._desk.paging is not None:
             yield from self._bring(resident, self._desk.paging)
         run.reused, run.evaluated = min(resident.n, n), 0
@@ -122,15 +126,16 @@ class Work:
 
     def _bring(self, resident: Resident, paging: Paging) -> Generator[Want, Got, None]:
         """Bring back what left the context, where that is quicker than to evaluate it; ticks go on."""
-        end, since = paging.known(self.known, resident.n), time.perf_counter()
+        end = paging.known(self.known, resident.n)
         self.filling = resident.n < end
-        while resident.n < end and paging.bring(resident, self.known):
-            if time.perf_counter() - since > _AT_ONCE_S:
+        while resident.n < end:
+            while paging.tired:
                 yield WAIT
                 self.run.check()
                 if self.resident is None:
                     raise _Displaced
-                since = time.perf_counter()
+            if not paging.bring(resident, self.known):
+                break
         self.filling = False
 
     def _ahead(self) -> Work | None:

@@ -98,7 +98,7 @@ class Ticking:
         """One job from beginning to end."""
         return self.finish(self.submit(what, **more))[0]
 
-    def page(self, folder: Path, host: int, disk: int = 0) -> Paging:
+    def page(self, folder: Path, host: int, disk: int = 0, leaving_s: float = 20.0) -> Paging:
         """From now on keep pages, so many in host memory and on disk, each as soon as it is quiet."""
         pages = Pages(
             self.context,
@@ -108,7 +108,9 @@ class Ticking:
             disk_bytes=disk * PAGE,
             folder=folder,
         )
-        self.loop.paging = self.paging = Paging(self.loop.tree, pages, ahead_s=0.0, rest_s=0.0)
+        self.loop.paging = self.paging = Paging(
+            self.loop.tree, pages, ahead_s=0.0, rest_s=0.0, leaving_s=leaving_s
+        )
         return self.paging
 
     def close(self) -> None:
@@ -128,6 +130,7 @@ class Scripted:
         self.most = 4
         self.learnt: list[tuple[int, int]] = []
         self.running: set[str] = set()
+        self.paused: list[str] = []
 
     def begin(self, job: Submit) -> None:
         self.running.add(job.id)
@@ -144,6 +147,10 @@ class Scripted:
     def learn(self, draft: Draft, accepted: int) -> None:
         assert 0 <= accepted <= len(draft.tokens) <= accepted + 1
         self.learnt.append((len(draft.tokens), accepted))
+
+    def pause(self, run_id: str) -> None:
+        assert run_id in self.running
+        self.paused.append(run_id)
 
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
         self.running.remove(run_id)

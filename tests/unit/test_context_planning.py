@@ -362,3 +362,13 @@ async def test_the_ledger_keeps_no_text_of_a_denied_file(pipeline: Pipeline, roo
     await pipeline.complete(ask(root, path=str(root / ".env"), prefix="PASSWORD=", suffix=""))
     await pipeline.complete(ask(root))
     assert [row.content is None for row in rows] == [True, False]
+
+
+async def test_no_page_holds_a_denied_file(pipeline: Pipeline, engine: ScriptedEngine, root: Path) -> None:
+    await pipeline.complete(ask(root, path=str(root / ".env"), prefix="PASSWORD=", suffix=""))
+    await resting(pipeline)
+    denied = len(engine.jobs)
+    await pipeline.complete(ask(root))
+    await resting(pipeline)
+    assert [job.keep for job in engine.jobs] == [False] * denied + [True] * (len(engine.jobs) - denied)
+    assert 0 < denied < len(engine.jobs)

@@ -22,6 +22,7 @@ from daemon.engine.loop import Loop
 from daemon.engine.startup import build
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
+from daemon.errors import EngineFailed
 from daemon.nouns import Generation, Limits, Sampling
 from daemon.settings import Engine
 
@@ -207,3 +208,34 @@ def test_drafts_can_be_restricted_and_switched_off(tiny_model: Path) -> None:
     assert answer(loop, said).counters.drafted == 0
     loop, _ = started(tiny_model, Engine(threads=1, draft="free"), draft=str(tiny_model))
     assert MODEL not in {source.name for source in loop.report(0).sources}
+
+
+def test_the_draft_model_has_the_threads_that_were_measured(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[int, int] = {}
+    real = Context.set_threads
+
+    def seen(context: Context, threads: int) -> None:
+        given[id(context)] = threads
+        real(context, threads)
+
+    monkeypatch.setattr(Context, "set_threads", seen)
+    started(tiny_model, Engine(threads=1), draft=str(tiny_model), draft_name="tiny")
+    assert list(given.values()) == [1, 1]
+
+
+def test_a_model_whose_context_cannot_be_made_is_let_go(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Path] = []
+    real = Model.close
+
+    def seen(model: Model) -> None:
+        closed.append(model.path)
+        real(model)
+
+    monkeypatch.setattr(Model, "close", seen)
+    with pytest.raises(EngineFailed):
+        started(tiny_model, Engine(threads=1, kv_type="q8_0", flash_attention="off"))
+    assert closed == [tiny_model]

@@ -258,7 +258,61 @@ def test_a_draft_model_that_pays_is_asked_and_one_that_cannot_is_not(model: Mode
     assert "its own steps cost more" in drafts.report()[0].why
 
 
-def test_a_draft_model_without_room_is_given_up(model: Model, context: Context) -> None:
+def test_a_draft_model_that_is_tried_again_catches_up_in_portions(model: Model, context: Context) -> None:
+    """No step of the main model waits for more than what one step takes."""
+    pieces = Pieces(model.pieces())
+    drafter = DraftModel("tiny", context, pieces.control, sure=0.0)
+    drafts = Drafts(pieces, FimIds(), costs((1, 1e6), (16, 1.1e6)), model=drafter, only=frozenset({MODEL}))
+    prompt = [n % 200 for n in range(40)]
+    wrong = [(token + 1) % 200 for token in greedy(model, ids(*prompt), 12)]
+    for number in range(20):
+        drive(drafts, prompt, wrong, f"wrong {number}")
+    drafter.step_ms, drafter.prompt_ms = 3e5, 1e5
+    longer = [(7 * n) % 200 for n in range(150)]
+    drafts.begin(Submit(id="r", tokens=to_bytes(longer)))
+    begun = drafter.evaluated
+    while drafter.evaluated - begun < len(longer):
+        before = drafter.evaluated
+        drafts.propose("r", ids(*longer), [5], 4)
+        assert drafter.evaluated - before <= 10 + 1
+    tried = drafter.evaluated
+    drafts.propose("r", ids(*longer), [5, 6], 4)
+    assert drafter.evaluated == tried
+
+
+def test_a_draft_model_without_room_serves_the_next_request(model: Model, context: Context) -> None:
+    pieces = Pieces(model.pieces())
+    drafter = DraftModel("tiny", context, pieces.control, sure=0.0)
+    drafts = Drafts(pieces, FimIds(), CHEAP, model=drafter, only=frozenset({MODEL}))
+    for number in range(20):
+        drafts.begin(Submit(id=f"{number}", tokens=b""))
+        drafts.propose(f"{number}", ids(*(n % 200 for n in range(150 + number))), [1], 4)
+        assert drafter.evaluated > 0
+    first, second = np.arange(150, dtype=np.int32), np.arange(50, 200, dtype=np.int32)
+    for number in range(20):
+        drafts.end(f"{number}", [])
+    drafts.begin(Submit(id="first", tokens=b"", width=5))
+    drafts.begin(Submit(id="second", tokens=b"", width=5))
+    assert len(drafts.propose("first", first, [1], 4).tokens)
+    assert not len(drafts.propose("second", second, [1], 4).tokens)
+    assert drafts.model is drafter
+    drafts.pause("first")
+    drafts.begin(Submit(id="third", tokens=b"", width=5))
+    assert len(drafts.propose("third", second, [1], 4).tokens)
+
+
+def test_a_draft_model_whose_decodes_fail_is_given_up(model: Model, context: Context) -> None:
+    pieces = Pieces(model.pieces())
+    drafts = Drafts(pieces, FimIds(), CHEAP, model=DraftModel("tiny", context, pieces.control, sure=0.0))
+    for number in range(20):
+        assert (drafts.model is None) == (number >= 16)
+        drive(drafts, [*range(20), -1], [1, 2, 3], f"{number}", width=4)
+    assert drafts.note.startswith("given up: llama_decode")
+
+
+def test_a_text_without_room_in_the_draft_model_is_written_all_the_same(
+    model: Model, context: Context
+) -> None:
     pieces = Pieces(model.pieces())
     drafter = DraftModel("tiny", context, pieces.control, sure=0.0)
     drafts = Drafts(pieces, FimIds(), CHEAP, model=drafter)

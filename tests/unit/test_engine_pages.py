@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
+import mmap
 import os
 import random
 import resource
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -176,6 +180,20 @@ def test_without_levels_nothing_is_kept(context: Context) -> None:
     assert (pages.known(tokens), report.host_bytes, report.host_why) == (0, 0, "engine.page_mb is 0")
 
 
+def test_a_machine_without_memory_keeps_no_page(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOMEM, "no memory")
+
+    pages, tokens = made(context, 100 * PAGE), text(10, CHUNK)
+    evaluate(context, tokens, 0, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", refused)
+        page_out(pages, 0, tokens)
+    assert pages.report().host_pages == 0
+    page_out(pages, 0, tokens)
+    assert pages.report().host_pages == 1
+
+
 def test_what_costs_more_than_its_evaluation_stays_where_it_is(context: Context) -> None:
     pages = made(context, 100 * PAGE)
     tokens = text(10, CHUNK)
@@ -323,6 +341,57 @@ def test_a_second_process_reads_and_does_not_write(context: Context, tmp_path: P
     second.close()
 
 
+def test_what_cannot_be_read_for_a_moment_is_there_later(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    tokens = text(330, CHUNK)
+    kept(context, tmp_path, tokens)
+    pages = made(context, 0, 100 * PAGE, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(pagefile, "read", refused)
+        assert page_in(pages, 0, tokens) == 0
+    assert page_in(pages, 0, tokens) == CHUNK
+    pages.close()
+
+
+def test_a_process_that_does_not_own_the_folder_removes_nothing(context: Context, tmp_path: Path) -> None:
+    tokens = text(331, 200)
+    first = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    evaluate(context, tokens, 0, 0)
+    page_out(first, 0, tokens[:100])
+    written(first)
+    files = list(tmp_path.glob("*.page"))
+    second = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    page_out(second, 0, tokens)  # takes the place of the shorter one
+    assert list(tmp_path.glob("*.page")) == files
+    second.close()
+    first.close()
+
+
+def test_a_file_that_goes_while_the_folder_is_read_is_not_there(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(context, tmp_path, text(332, 2 * CHUNK))
+    gone = min(tmp_path.glob("*.page"))
+    real = os.scandir
+
+    @contextlib.contextmanager
+    def overtaken(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with real(folder) as entries:
+            found = list(entries)
+        gone.unlink()
+        yield found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", overtaken)
+        pages = made(context, 0, 100 * PAGE, tmp_path)
+    assert (pages.report().disk_why, pages.report().disk_pages) == ("", 1)
+    pages.close()
+
+
 def test_a_folder_that_cannot_be_made_switches_the_level_off(context: Context, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path / "file" / "pages")
@@ -400,3 +469,38 @@ def test_the_next_process_knows_what_was_used_last(context: Context, tmp_path: P
     smaller = made(context, 0, PAGE, tmp_path)
     assert [smaller.known(tokens) for tokens in texts] == [CHUNK, 0, 0]
     smaller.close()
+
+
+def test_a_page_that_nobody_used_for_a_month_is_removed(context: Context, tmp_path: Path) -> None:
+    old = time.time() - 31 * 24 * 3600
+    kept(context, tmp_path, text(320, 2 * CHUNK))
+    other = tmp_path / "0123456789abcdef-00000000-00.page"
+    other.write_bytes(b"of another model")
+    first, second = sorted(path for path in tmp_path.glob("*.page") if path != other)
+    for path in (other, second):
+        os.utime(path, (old, old))
+    pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    assert list(tmp_path.glob("*.page")) == [first]
+    os.utime(first, (old, old))
+    pages.close()
+    pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    assert list(tmp_path.glob("*.page")) == []
+    assert pages.known(text(320, 2 * CHUNK)) == 0
+    pages.close()
+
+
+def test_a_page_that_grows_old_while_the_engine_runs_goes_too(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = made(context, 100 * PAGE, 100 * PAGE, tmp_path)
+    tokens = text(321, CHUNK)
+    evaluate(context, tokens, 0, 0)
+    page_out(pages, 0, tokens)
+    written(pages)
+    context.cut(0, 0)
+    later = time.time() + 31 * 24 * 3600
+    monkeypatch.setattr(time, "time", lambda: later)
+    pages.trim()
+    report = pages.report()
+    assert (report.host_pages, report.disk_pages, list(tmp_path.glob("*.page"))) == (0, 0, [])
+    pages.close()

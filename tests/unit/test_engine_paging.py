@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,11 @@ from support.ticking import PAGE, Ticking, check, load
 from support.waiting import until
 
 from daemon.engine.binding import Ids, Model
+from daemon.engine.frames import Done, Message, Start, Submit
 from daemon.engine.paging import Paging
+from daemon.engine.startup import build
 from daemon.nouns import Limits
+from daemon.settings import Engine
 
 FILES = 8
 
@@ -177,3 +181,77 @@ def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: 
     thread.join(10)
     assert paging.report().host_pages == 2
     made.close()
+
+
+def test_what_makes_room_is_kept_for_a_moment_only(
+    made: Ticking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at the clock is 6 ms after the one before."""
+    paging = made.page(tmp_path, host=100, leaving_s=0.01)
+    for number in (1, 2):
+        made.ask(prompt(number, 480))
+    seconds = iter(np.arange(1e6, 2e6, 0.006).tolist())
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.evict(resident)
+    assert paging.report().host_pages == 1
+    made.ask(prompt(3, 480))
+    made.loop.tree.evict(made.loop.tree.residents[0])
+    assert paging.report().host_pages == 2
+
+
+def test_requests_that_come_back_share_a_ticks_time(
+    made: Ticking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at the clock is 20 ms after the one before: two pages are brought back in a tick."""
+    paging = made.page(tmp_path, host=100)
+    first = [made.ask(prompt(number, 100)).tokens for number in range(3)]
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.evict(resident)
+    seconds = iter(np.arange(1e6, 2e6, 0.02).tolist())
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    jobs = [made.submit(prompt(number, 100)) for number in range(3)]
+    made.tick()
+    assert 200 <= paging.report().host_tokens < 300
+    made.tick()
+    assert paging.report().host_tokens >= 300
+    assert [answer.tokens for answer in made.finish(*jobs)] == first
+
+
+def test_what_is_not_to_be_kept_reaches_no_page(made: Ticking, tmp_path: Path) -> None:
+    paging = made.page(tmp_path, host=100, disk=100)
+    made.ask(prompt(1), keep=False)
+    longer = np.append(prompt(1), prompt(2))
+    made.ask(longer)  # goes on from the same sequence
+    quiet(paging)
+    made.loop.leave(1)
+    for resident in list(made.loop.tree.residents):
+        made.loop.tree.evict(resident)
+    report = paging.report()
+    assert report.kept
+    assert (report.host_pages, report.disk_pages, report.out_tokens) == (0, 0, 0)
+    made.ask(longer)
+    quiet(paging)
+    assert paging.report().host_pages > 0
+
+
+def reused(model: Path, cells: int) -> int:
+    """Tokens that an engine with so many cells finds evaluated by those before it."""
+    said: list[Message] = []
+    start = Start(path=str(model), name="tiny", sha256="rope", context=cells, settings=Engine(threads=1))
+    loop, _ = build(start, said.append)
+    assert loop.paging is not None
+    loop.lanes.submit(Submit(id="a", tokens=prompt(1).tobytes(), warm=True))
+    while not (done := [message.generation for message in said if isinstance(message, Done)]):
+        loop.tick()
+    loop.leave(20)
+    loop.paging.close()
+    return done[0].counters.reused
+
+
+def test_pages_of_another_size_of_the_context_are_not_used(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some models choose their rope factors by it."""
+    monkeypatch.setenv("FORETYPE_HOME", str(tmp_path))
+    assert [reused(tiny_model, cells) for cells in (1024, 2048, 1024)] == [0, 0, 420]

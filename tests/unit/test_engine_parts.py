@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from daemon.engine import costs, frames, vocabulary
 from daemon.engine.binding import Context, Model, Part
 from daemon.engine.device import Log
 from daemon.engine.frames import Cancel, Piece, Start, Submit, Unpacker, pack
-from daemon.engine.lanes import Lanes
+from daemon.engine.lanes import AGED_S, Lanes
 from daemon.engine.sampling import Sampler
 from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
@@ -288,6 +289,24 @@ def test_lanes_are_served_by_urgency_and_each_has_room() -> None:
     made.submit(Submit(id="second", tokens=b"", client="b"))
     made.submit(Submit(id="third", tokens=b"", client="c"))
     assert [started(made) for _ in range(5)] == ["keystroke", "second", "alternative", "anchor", None]
+
+
+def test_who_waited_long_comes_before_fresh_keystrokes(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = lanes(slots=4)
+    made.submit(Submit(id="long", tokens=b"", lane="long"))
+    now = time.perf_counter()
+    monkeypatch.setattr(time, "perf_counter", lambda: now + AGED_S)
+    for number in range(5):
+        made.submit(Submit(id=f"fresh {number}", tokens=b""))
+    made.submit(Submit(id="anchor", tokens=b"", lane="anchor"))
+    ticket = made.following()
+    assert ticket is not None
+    assert [started(made) for _ in range(6)] == ["long", *(f"fresh {number}" for number in range(4)), None]
+    assert ticket.turn == 0
+    monkeypatch.setattr(time, "perf_counter", lambda: now + 2 * AGED_S + 1)
+    assert ticket.turn == ticket.lane
+    made.put_back(ticket)
+    assert ticket.turn == ticket.lane
 
 
 def test_clients_take_turns_inside_a_lane() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 from support.ticking import FREE, Scripted, Ticking, check, load
 
-from daemon.engine.binding import Ids, Model
+from daemon.engine.binding import Ids, Model, Part
+from daemon.engine.lanes import AGED_S
 from daemon.nouns import Limits, Sampling
 
 ENDLESS = Limits(lines="free", tokens=4000)
@@ -143,6 +145,65 @@ def test_no_room_takes_the_cells_of_what_is_least_urgent(ticking: Callable[..., 
     assert answer.tokens == alone.ask(prompt, limits=limits).tokens
     assert answer.text == made.text[long]
     assert answer.counters.prompt == answer.counters.reused + answer.counters.evaluated
+
+
+def test_the_drafter_is_told_who_is_set_aside(ticking: Callable[..., Ticking]) -> None:
+    script = Scripted()
+    made = ticking(cells=512, drafter=script)
+    long = made.submit(ids(300), lane="long")
+    made.tick(5)
+    made.finish(made.submit(ids(400, 2)))
+    assert script.paused == [long]
+    made.finish(long)
+
+
+def test_what_is_set_aside_waits_for_the_cells_of_its_answer_too(ticking: Callable[..., Ticking]) -> None:
+    made, alone = ticking(cells=512), ticking(cells=512)
+    limits = Limits(lines="free", tokens=200)
+    prompt = talkative(alone, 40, 200)[0]
+    long = made.submit(prompt, lane="long", limits=limits)
+    made.tick(150)
+    assert long not in made.done
+    key = made.submit(ids(300, 2))
+    made.tick()
+    while key not in made.done:
+        assert made.loop.lanes.load == (1, 1)
+        made.tick()
+    assert made.finish(long)[0].tokens == alone.ask(prompt, limits=limits).tokens
+
+
+def test_an_abort_that_comes_too_late_stops_no_other_decode(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    decode, urgent = made.context.decode, list[str]()
+
+    def overtaken(*parts: Part) -> bool:
+        done = decode(*parts)
+        if not urgent:
+            urgent.append(made.submit(ids(30, 2)))
+        return done
+
+    made.context.decode = overtaken  # type: ignore[method-assign]
+    made.finish(made.submit(ids(200), lane="long"))
+    made.finish(*urgent)
+    assert made.loop.report(0).aborted == 0
+
+
+def test_keystrokes_without_end_do_not_shut_a_long_answer_out(
+    ticking: Callable[..., Ticking], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ticking(cells=512)
+    first = made.submit(ids(400, 1))
+    made.tick()
+    long = made.submit(ids(300, 2), lane="long")
+    now = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + AGED_S)
+    second = made.submit(ids(400, 3))
+    made.finish(first)
+    made.tick()
+    assert made.loop.lanes.load == (1, 1)
+    made.finish(long)
+    assert second not in made.done
+    made.finish(second)
 
 
 def test_runs_that_outgrow_the_cells_finish_one_after_the_other(ticking: Callable[..., Ticking]) -> None:
