@@ -64,12 +64,9 @@ class Work:
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""
         self._leave(keep=self.run.job.cache)
-        self.known = self._written()
+        self.known = np.append(self.run.prompt, np.array(self.run.tokens, np.int32))
         if self._drafts is not None:
             self._drafts.pause()
-
-    def _written(self) -> Ids:
-        return np.append(self.run.prompt, np.array(self.run.tokens, np.int32))
 
     def _leave(self, keep: bool) -> None:
         resident, self.resident = self.resident, None
@@ -84,7 +81,7 @@ class Work:
         drafts = self._drafts = Drafts(self._desk.drafter, run)
         try:
             while not (yield from self._whole(drafts)):
-                self.known = self._written()
+                pass  # displaced: `known` holds what there is to begin from
         except Stopped as stopped:
             run.stop = stopped.reason
         except EngineFailed as failed:
