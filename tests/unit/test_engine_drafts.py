@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from support import tiny
+from support.ticking import load
 
 from daemon.engine.binding import Context, Model, Part
 from daemon.engine.costs import RowCosts
-from daemon.engine.device import Log
 from daemon.engine.draftmodel import DraftModel, incompatible
 from daemon.engine.drafts import MODEL, Drafts
 from daemon.engine.frames import Submit
@@ -164,13 +164,6 @@ def test_sampled_text_has_an_acceptance_of_its_own() -> None:
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> Model:
     return load(tiny_model)
-
-
-def load(path: Path) -> Model:
-    log = Log()
-    loaded = Model(path, 0, log)
-    log.close()
-    return loaded
 
 
 @pytest.fixture

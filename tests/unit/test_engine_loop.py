@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.ticking import load
 
 from daemon.engine import vocabulary
 from daemon.engine.binding import Context, Model
-from daemon.engine.device import Log
 from daemon.engine.frames import Done, Message, Submit
 from daemon.engine.loop import Loop
 from daemon.engine.vocabulary import Pieces
@@ -62,10 +62,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> Model:
-    log = Log()
-    loaded = Model(tiny_model, 0, log)
-    log.close()
-    return loaded
+    return load(tiny_model)
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.ticking import load
 from support.waiting import until
 
 from daemon.engine import pagefile
 from daemon.engine.binding import Context, Ids, Model, Part
-from daemon.engine.device import Log
 from daemon.engine.pagefile import CHUNK, MAGIC
 from daemon.engine.pages import Pages
 
@@ -32,10 +32,7 @@ NAME = b"i" * 32
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> Model:
-    log = Log()
-    loaded = Model(tiny_model, 0, log)
-    log.close()
-    return loaded
+    return load(tiny_model)
 
 
 @pytest.fixture

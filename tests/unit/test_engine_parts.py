@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import ticking
 
 from daemon.engine import costs, frames, vocabulary
 from daemon.engine.binding import Context, Model, Part
@@ -30,10 +31,7 @@ from indexer.vocabulary import FORMAT, Vocabulary, load
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> Model:
-    log = Log()
-    loaded = Model(tiny_model, 0, log)
-    log.close()
-    return loaded
+    return ticking.load(tiny_model)
 
 
 @pytest.fixture
