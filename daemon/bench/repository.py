@@ -31,6 +31,8 @@ from indexer.read import Reader
 TOKENS = {"rest": 64, "line": 64, "block": 160}
 _RESERVE = 2048
 """Tokens of the model's context that the window and the answer need."""
+_UNHURRIED = {"slice": 256, "draft": "off"}
+"""Nobody types: prompts are evaluated in batches that suit the machine, and steps are of one row everywhere."""
 Progress = Callable[[int, int], None]
 Gather = Callable[[Shelf, Mask, int], list[gathering.Extra]]
 VARIANTS: dict[str, tuple[dict[str, Any], Gather]] = {
@@ -109,7 +111,7 @@ async def prepared(plan: Plan, progress: Progress) -> AsyncIterator[Field]:
             )
         texts = {path: text.decode() for path, text in survey.write(made, found, masks).items()}
         async with rig.running(
-            plan.model, root=made.root, extra_tokens=plan.room, stable_tokens=plan.room
+            plan.model, root=made.root, engine=_UNHURRIED, extra_tokens=plan.room, stable_tokens=plan.room
         ) as here:
             if plan.room > (most := here.profile["context"] - _RESERVE):
                 raise BadRequest(f"there is no room for {plan.room} tokens of extras", f"Give at most {most}")
