@@ -32,7 +32,7 @@ TOKENS = {"rest": 64, "line": 64, "block": 160}
 _RESERVE = 2048
 """Tokens of the model's context that the window and the answer need."""
 _UNHURRIED = {"slice": 256, "draft": "off"}
-"""Nobody types: prompts are evaluated in batches that suit the machine, and steps are of one row everywhere."""
+"""Nobody types: prompts are evaluated in full batches, and each step has one row."""
 Progress = Callable[[int, int], None]
 Gather = Callable[[Shelf, Mask, int], list[gathering.Extra]]
 VARIANTS: dict[str, tuple[dict[str, Any], Gather]] = {

@@ -27,7 +27,14 @@ Floats = npt.NDArray[np.float32]
 
 _TEXT_ATTRIBUTES = lib.LLAMA_TOKEN_ATTR_NORMAL | lib.LLAMA_TOKEN_ATTR_BYTE
 _KINDS = {1: "spm", 2: "bpe", 3: "wpm", 4: "ugm", 5: "rwkv", 6: "plamo2"}
-_KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
+_BF16 = 30
+"""ggml's id of the type, which llama_cpp does not name."""
+_KV_TYPES = {
+    "f16": (lib.GGML_TYPE_F16, lib.GGML_TYPE_F16),
+    "f16+bf16": (lib.GGML_TYPE_F16, _BF16),
+    "q8_0": (lib.GGML_TYPE_Q8_0, lib.GGML_TYPE_Q8_0),
+}
+"""Of keys and values."""
 
 
 def _tokenize(vocab: Any, text: str) -> list[int]:
@@ -162,7 +169,7 @@ class Context:
         params.n_outputs_max_per_seq = self.max_outputs
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED if flash else 0
-        params.type_k = params.type_v = _KV_TYPES[kv_type]
+        params.type_k, params.type_v = _KV_TYPES[kv_type]
         params.kv_unified, params.no_perf = True, True
         self.handle = lib.llama_init_from_model(model.handle, params)
         if not self.handle:

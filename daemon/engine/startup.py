@@ -46,6 +46,7 @@ class Opened(NamedTuple):
     device: str
     why: str
     log: Log
+    kv_type: str
 
 
 _log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         kv_bytes=kv_bytes,
         compute_bytes=compute_bytes,
         tick_tokens=loop.slice,
-        kv_type=start.settings.kv_type,
+        kv_type=opened.kv_type,
         flash_attention=context.flash,
     )
     return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=exported.note)
@@ -140,7 +141,7 @@ def _paging(start: Start, opened: Opened, tree: Tree, prefill: tuple[tuple[int, 
     which some models choose their rope factors. Other rope settings are the model's own; no adapters."""
     settings, context = start.settings, opened.context
     machine = opened.backend, opened.device, device.build()
-    state = (start.sha256, settings.kv_type, context.flash, context.cells, *machine)
+    state = (start.sha256, opened.kv_type, context.flash, context.cells, *machine)
     pages = Pages(
         context,
         tree.scratch,
@@ -176,6 +177,8 @@ def _ladder(start: Start) -> Opened:
 def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
     """Model and context, proved by decoding one token to finite logits."""
     settings, log = start.settings, Log()
+    flash = settings.flash_attention != "off"
+    kv_type = _kv_type(settings, flash, gpu=bool(gpu))
     with contextlib.ExitStack() as undo:
         try:
             model = Model(Path(start.path), gpu_layers, log)
@@ -186,8 +189,8 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
                 sequences=max(_SEQUENCES, 2 * settings.concurrency),
                 batch=settings.max_batch,
                 threads=settings.threads or costs.usable_cores(),
-                kv_type=settings.kv_type,
-                flash=_flash(settings, bool(gpu)),
+                kv_type=kv_type,
+                flash=flash,
             )
             undo.callback(context.close)
         finally:
@@ -199,13 +202,15 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
             )
         context.cut(0, 0)
         undo.pop_all()
-    return Opened(model, context, "GPU" if gpu else "CPU", gpu or platform.processor() or "CPU", why, log)
+    device = gpu or platform.processor() or "CPU"
+    return Opened(model, context, "GPU" if gpu else "CPU", device, why, log, kv_type)
 
 
-def _flash(settings: Engine, gpu: bool) -> bool:
-    if settings.flash_attention == "auto":
-        return gpu or settings.kv_type != "f16"
-    return settings.flash_attention == "on"
+def _kv_type(settings: Engine, flash: bool, gpu: bool) -> str:
+    """On a CPU values are bf16 beside keys of f16. With f16 for both, llama.cpp's flash attention adds values
+    up in 16 bits, and in one part per thread for single rows: answers would depend on where in the cache a
+    text lies. With two types it adds up in 32 bits, in the order of positions."""
+    return "f16+bf16" if flash and not gpu and settings.kv_type == "f16" else settings.kv_type
 
 
 def _costs(
