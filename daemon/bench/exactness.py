@@ -1,10 +1,9 @@
 """`foretype bench exactness`: greedy text with the cache against greedy text of a fresh evaluation.
 
-Both evaluate with the same batch shapes. What may still differ is the order of additions inside llama.cpp: it
-depends on the cells of the KV cache that the rows happen to get (0.2 to 0.4 logits with quantized weights,
-exactly 0 in equal cells), and matters only where the two best tokens are nearly tied. A difference is
-explained where both margins at the first different token are within the noise that this run measured on
-tokens that agree, or where a fresh evaluation in other cells, without any cache, writes the cached answer.
+Both evaluate with the same batch shapes, without drafts. On a CPU the logits are the same, bit by bit. On
+other devices, or without flash attention, the order of additions may differ, which matters only where the two
+best tokens are nearly tied: a difference is explained where both margins at the first different token are
+within the noise that this run measured on tokens that agree.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
@@ -26,10 +25,6 @@ UNMEASURED_NOISE = 0.5
 """Logits. Taken until enough tokens were compared, and never exceeded: a fault must not explain itself."""
 ENOUGH = 200
 """Compared tokens that make a measured noise."""
-AGAIN = 12
-"""Fresh evaluations in other cells, at most, of a prompt whose two texts differ."""
-FILL = 5
-"""Lines by which the text that moves those cells grows: not a divisor of the 32 cells of a vector row."""
 LINE = 12
 """A line shorter than this is not typed again."""
 UNEXPLAINED = "UNEXPLAINED"
@@ -56,8 +51,6 @@ class Comparison:
     edit: int
     cached: ours.Answer
     fresh: ours.Answer
-    elsewhere: tuple[ours.Answer, ...] = ()
-    """Fresh evaluations in other cells, until one of them writes the cached answer."""
 
     @property
     def equal(self) -> bool:
@@ -75,12 +68,6 @@ class Comparison:
         left, right = self.cached.tokens, self.fresh.tokens
         different = (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b)
         return next(different, None)
-
-    @property
-    def reproduced(self) -> bool:
-        """Whether a fresh evaluation in other cells chose what the cached one chose."""
-        end = None if self.split is None else self.split + 1
-        return end is not None and any(self.cached.tokens[:end] == o.tokens[:end] for o in self.elsewhere)
 
 
 def python_source(given: Path | None) -> tuple[str, str]:
@@ -146,25 +133,8 @@ async def compare(
     """Ask each twice, as an editor would and with nothing reused, and add what came to `found`."""
     for key in questions:
         cached = await _ask(here, key)
-        entry = Comparison(source, key.index, cached, await _ask(here, key, cache=False))
-        if not entry.equal:
-            moved = shifts(found)
-            least = noise_of(moved) if len(moved) >= ENOUGH else 0.0  # noise only grows as more is compared
-            if verdict(entry, least) == UNEXPLAINED:
-                entry = await _elsewhere(entry, key, here)
-        found.append(entry)
+        found.append(Comparison(source, key.index, cached, await _ask(here, key, cache=False)))
         tick()
-
-
-async def _elsewhere(entry: Comparison, key: traces.Keystroke, here: rig.Rig) -> Comparison:
-    """The fresh evaluation repeated behind a growing other text, which moves it to other cells."""
-    for n in range(1, AGAIN + 1):
-        filler = ours.ask_body("x = 1\n" * (n * FILL), "", tokens=0, stream=False)
-        await ours.ask_whole(here.endpoint, filler)
-        entry = replace(entry, elsewhere=(*entry.elsewhere, await _ask(here, key, cache=False)))
-        if entry.reproduced:
-            break
-    return entry
 
 
 async def _ask(here: rig.Rig, key: traces.Keystroke, cache: bool = True) -> ours.Answer:
@@ -189,13 +159,12 @@ def noise_of(moved: Sequence[float]) -> float:
 
 
 def verdict(entry: Comparison, threshold: float) -> str:
-    """Why the two texts differ: tied within the noise, written by a fresh evaluation too, or UNEXPLAINED."""
+    """Why the two texts differ: a tie within the noise, or UNEXPLAINED."""
     split = entry.split
     if split is None or split >= min(len(entry.cached.margins), len(entry.fresh.margins)):
         return UNEXPLAINED
-    if max(entry.cached.margins[split], entry.fresh.margins[split]) <= threshold:
-        return "tie"
-    return f"fresh text {len(entry.elsewhere)} agrees" if entry.reproduced else UNEXPLAINED
+    near = max(entry.cached.margins[split], entry.fresh.margins[split]) <= threshold
+    return "tie" if near else UNEXPLAINED
 
 
 def figures_of(comparisons: Sequence[Comparison]) -> Figures:

@@ -178,7 +178,7 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
     """Model and context, proved by decoding one token to finite logits."""
     settings, log = start.settings, Log()
     flash = settings.flash_attention != "off"
-    kv_type = _kv_type(settings, flash, gpu=bool(gpu))
+    kinds = kv_type(settings, flash, gpu=bool(gpu))
     with contextlib.ExitStack() as undo:
         try:
             model = Model(Path(start.path), gpu_layers, log)
@@ -189,7 +189,7 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
                 sequences=max(_SEQUENCES, 2 * settings.concurrency),
                 batch=settings.max_batch,
                 threads=settings.threads or costs.usable_cores(),
-                kv_type=kv_type,
+                kv_type=kinds,
                 flash=flash,
             )
             undo.callback(context.close)
@@ -203,13 +203,13 @@ def _open(start: Start, gpu_layers: int, gpu: str, why: str) -> Opened:
         context.cut(0, 0)
         undo.pop_all()
     device = gpu or platform.processor() or "CPU"
-    return Opened(model, context, "GPU" if gpu else "CPU", device, why, log, kv_type)
+    return Opened(model, context, "GPU" if gpu else "CPU", device, why, log, kinds)
 
 
-def _kv_type(settings: Engine, flash: bool, gpu: bool) -> str:
-    """On a CPU values are bf16 beside keys of f16. With f16 for both, llama.cpp's flash attention adds values
-    up in 16 bits, and in one part per thread for single rows: answers would depend on where in the cache a
-    text lies. With two types it adds up in 32 bits, in the order of positions."""
+def kv_type(settings: Engine, flash: bool, gpu: bool) -> str:
+    """Types of keys and values. On a CPU values are bf16 beside keys of f16: with f16 for both, llama.cpp's
+    flash attention adds values up in 16 bits, and in one part per thread for single rows, so that answers
+    depend on where in the cache a text lies. With two types it adds up in 32 bits, in order of position."""
     return "f16+bf16" if flash and not gpu and settings.kv_type == "f16" else settings.kv_type
 
 
