@@ -31,6 +31,12 @@ VOCABULARY = Vocabulary(
     kind="bpe",
     pre="gpt-2",
     pieces=[*(bytes([byte]) for byte in range(256)), *[b""] * 6],
+    control={
+        f"<|{name}|>": 256 + number
+        for number, name in enumerate(
+            ("fim_prefix", "fim_middle", "fim_suffix", "fim_pad", "repo_name", "file_sep")
+        )
+    },
 )
 """A token is a byte; the last six are control ids."""
 
