@@ -80,6 +80,7 @@ class ScriptedEngine:
     ) -> None:
         self.script = script
         self.loaded = loaded
+        self.made = PROFILE
         self.hold_after = 0
         """Hold by itself when a job has produced this many pieces; 0: never."""
         self._vocabulary = vocabulary
@@ -112,7 +113,7 @@ class ScriptedEngine:
 
     @property
     def profile(self) -> EngineProfile | None:
-        return PROFILE if self.loaded else None
+        return self.made if self.loaded else None
 
     @property
     def vocabulary(self) -> tuple[str, str]:
