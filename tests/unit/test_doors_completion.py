@@ -187,3 +187,18 @@ async def test_all_dialects_ask_for_one_document_at_once() -> None:
         assert {request.door for request in house.pipeline.requests} == {
             "completion", "openai", "fim", "ollama", "native", "infill",
         }  # fmt: skip
+
+
+async def test_the_path_of_a_rendered_prompt_is_completed_by_what_is_open() -> None:
+    text = "".join(f"def area_{n}(radius):\n    return radius * {n} + offset_{n}\n\n" for n in range(9))
+    here = text.index("offset_4")
+    prompt = f"<|file_sep|>src/area.py\n<|fim_prefix|>{text[:here]}<|fim_suffix|>{text[here:]}<|fim_middle|>"
+    async with standing() as house:
+        opened = {"event": "open", "path": "/shapes/src/area.py", "text": text, "client": "editor"}
+        assert (await house.ask("POST", "/v1/documents", opened)).status == 200
+        async with asyncio.timeout(10):
+            while not house.metrics.total("path", "recovered"):  # it is looked for beside the loop
+                assert (await completion(house, prompt=prompt)).status == 200
+        (entry,) = await house.house.ledger.last(1)
+        assert entry.path == "/shapes/src/area.py"
+        assert house.pipeline.requests[-1].path == "src/area.py"
