@@ -22,7 +22,9 @@ _BEGINNINGS = ("<s>", "<|endoftext|>", "<|begin_of_text|>", "<｜begin▁of▁se
 _HEADING = re.compile(r"^\+{5} (\S.*)\n", re.MULTILINE)
 """Before each file of a prompt for Codestral."""
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\])*[\w.@+~-]+")
-_LONGEST_PATH = 300
+_LONGEST_PATH, _MOST_FILES = 300, 256
+_OPENING = 100
+"""Characters that show how a prompt begins."""
 _EXTENSION = re.compile(r"\.\w{1,12}$")
 _STARS = re.compile(r"<gh_stars>\S*")
 
@@ -53,6 +55,11 @@ class _Family:
     """A blank belongs to each marker."""
     open: bool = False
     """Suffix first, it may end without the middle marker."""
+
+    @cached_property
+    def openings(self) -> tuple[str, ...]:
+        """What a prompt begins with."""
+        return (self.pre, self.suf, *self.files, *self.repos)
 
     @cached_property
     def marks(self) -> re.Pattern[str]:
@@ -87,10 +94,12 @@ FAMILIES = (
 
 
 def take_apart(text: str) -> Rendered | None:
-    """The document that a rendered prompt shows; None when `text` is none. Some 20 µs for 10 kB."""
+    """The document that a rendered prompt shows; None when `text` is none. Some 5 µs for a text that is none,
+    50 µs for a prompt of 10 kB."""
+    opening = _begun(text[:_OPENING])
     for family in FAMILIES:
-        if family.suf in text and family.pre in text and (found := _taken(family, text)) is not None:
-            return found
+        if opening.startswith(family.openings) and family.suf in text and family.pre in text:
+            return _taken(family, text)
     return None
 
 
@@ -153,8 +162,8 @@ def _files(family: _Family, head: str) -> tuple[str, tuple[Extra, ...]] | None:
         return "", ()
     if not family.files:
         return None
-    before, *pieces = family.marks.split(head)
-    if before.strip():
+    before, *pieces = family.marks.split(head, _MOST_FILES)
+    if before.strip() or len(pieces) >= 2 * _MOST_FILES:
         return None
     path, extras = "", []
     for number, (mark, piece) in enumerate(zip(pieces[::2], pieces[1::2], strict=True)):
@@ -187,8 +196,8 @@ class _Inside:
 def _inside(family: _Family, prefix: str, *, headed: bool) -> _Inside:
     """What some formats put inside the prefix: other files and the path, or the path alone."""
     if family.open and prefix.startswith("+++++ "):
-        _, *pieces = _HEADING.split(prefix)
-        if len(pieces) >= 2:
+        _, *pieces = _HEADING.split(prefix, _MOST_FILES)
+        if 2 <= len(pieces) < 2 * _MOST_FILES:
             *others, path, text = pieces
             shown = zip(others[::2], others[1::2], strict=True)
             found = (Extra(text=other.strip("\n") + "\n", filename=name.strip()) for name, other in shown)
