@@ -141,13 +141,11 @@ class Pipeline:
         return completion
 
     def _named(self, request: CompletionRequest) -> CompletionRequest:
-        """With the full path of its file: the one that holds its text, where the client sent no path or only
-        the end of one."""
+        """With the full path of the file that its text is found in, where the client sent none or the end of
+        one: what is told so may be true of several files."""
         named = request.path
         if not self._settings.context.stable or (named and (PurePath(named).is_absolute() or ":" in named)):
             return request
-        if named and (held := self.readers.find(named)) is not None:
-            return msgspec.structs.replace(request, path=str(held.root / held.path))
         found = self._recoverer.find(request.client, request.prefix, request.suffix, request.warm)
         self._metrics.count("path", "recovered" if found.path else "unknown")
         return msgspec.structs.replace(request, path=found.path or named, found=found.why)

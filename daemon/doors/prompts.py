@@ -13,6 +13,7 @@ from aiohttp import web
 
 from daemon.documents import positions
 from daemon.doors.answers import client_key, new_id
+from daemon.doors.headers import Headed, take_off
 from daemon.doors.house import HOUSE
 from daemon.doors.templates import take_apart
 from daemon.errors import BadRequest, NotSupported
@@ -30,6 +31,7 @@ class Question(msgspec.Struct, frozen=True):
     suffix: str
     newline: str
     path: str = ""
+    language: str = ""
     extras: tuple[Extra, ...] = ()
     rendered: str = ""
     off: bool = False
@@ -46,15 +48,17 @@ def question(request: web.Request, prompt: str, suffix: str | None) -> Question:
         house.metrics.count("rendered", found.family if again else "as sent")
     before, after = (found.prefix, found.suffix) if found else (prompt, suffix or "")
     place = positions.pair(before, after)
-    as_sent = not suffix and (said == "off" or (found is not None and not again))
+    if not suffix and (said == "off" or (found is not None and not again)):
+        return Question(place.prefix, place.suffix, place.newline, rendered=prompt, off=True)
+    headed = take_off(place.prefix) if again else Headed(place.prefix)
     return Question(
-        prefix=place.prefix,
+        prefix=headed.text,
         suffix=place.suffix,
         newline=place.newline,
-        path=found.path if found else "",
-        extras=found.extras if found and not as_sent else (),
-        rendered=prompt if as_sent else "",
-        off=as_sent or said == "off",
+        path=headed.path or (found.path if found else ""),
+        language=headed.language,
+        extras=(*(found.extras if found else ()), *headed.extras),
+        off=said == "off",
     )
 
 
@@ -94,7 +98,7 @@ def asked(
         prefix=question.prefix,
         suffix=question.suffix,
         path=body.path or question.path or None,
-        language=body.language or None,
+        language=body.language or question.language or None,
         newline=question.newline,
         extras=question.extras,
         limits=limits,

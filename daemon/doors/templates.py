@@ -19,6 +19,8 @@ from functools import cached_property
 from daemon.nouns import Extra
 
 _BEGINNINGS = ("<s>", "<|endoftext|>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<bos>")
+_LEAD = "Context:\n\n"
+"""What llama.vscode puts before a prompt for OpenAI, with nothing of use after it."""
 _HEADING = re.compile(r"^\+{5} (\S.*)\n", re.MULTILINE)
 """Before each file of a prompt for Codestral."""
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@+~-]*[/\\])*[\w.@+~-]+")
@@ -96,16 +98,17 @@ FAMILIES = (
 def take_apart(text: str) -> Rendered | None:
     """The document that a rendered prompt shows; None when `text` is none. Some 5 µs for a text that is none,
     50 µs for a prompt of 10 kB."""
-    opening = _begun(text[:_OPENING])
+    opening, led = _begun(text[:_OPENING]), text.startswith(_LEAD)
     for family in FAMILIES:
-        if opening.startswith(family.openings) and family.suf in text and family.pre in text:
+        begins = led or opening.startswith(family.openings)
+        if begins and family.suf in text and family.pre in text:
             return _taken(family, text)
     return None
 
 
 def _taken(family: _Family, text: str) -> Rendered | None:
     begins = min(text.index(family.pre), text.index(family.suf))
-    body, head = text[begins:], _begun(text[:begins])
+    body, head = text[begins:], "" if text.startswith(_LEAD) else _begun(text[:begins])
     parts = _suffix_first(family, body) if body.startswith(family.suf) else _prefix_first(family, body)
     files = _files(family, head)
     if parts is None or files is None:
@@ -181,7 +184,7 @@ def _files(family: _Family, head: str) -> tuple[str, tuple[Extra, ...]] | None:
 def _extra(text: str) -> Extra | None:
     name, mark, rest = text.lstrip("\r\n").partition("\n")
     rest = rest.removesuffix("<|endoftext|>")
-    if mark and _is_path(name.strip()):
+    if mark and is_path(name.strip()):
         return Extra(text=rest, filename=name.strip()) if rest.strip() else None
     return Extra(text=text) if text.strip() else None
 
@@ -217,10 +220,10 @@ def _inside(family: _Family, prefix: str, *, headed: bool) -> _Inside:
 def _headed(text: str) -> tuple[str, str]:
     """(path, rest) of a text whose first line is a path; ("", text) where it is none."""
     name, mark, rest = text.partition("\n")
-    return (name.strip(), rest) if mark and _is_path(name.strip()) else ("", text)
+    return (name.strip(), rest) if mark and is_path(name.strip()) else ("", text)
 
 
-def _is_path(line: str) -> bool:
+def is_path(line: str) -> bool:
     """Whether a line looks like the path of a file: one word with an extension or a folder."""
     if len(line) > _LONGEST_PATH or not _PATH.fullmatch(line):
         return False

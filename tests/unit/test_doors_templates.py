@@ -127,3 +127,9 @@ def test_edges(prompt: str, prefix: str, suffix: str) -> None:
 )
 def test_what_is_no_rendered_prompt(text: str) -> None:
     assert take_apart(text) is None
+
+
+def test_what_llama_vscode_puts_before_it_is_left_out() -> None:
+    rendered = f"<|fim_prefix|>{P}<|fim_suffix|>{S}<|fim_middle|>"
+    assert take_apart(f"Context:\n\n[object Object]\n[object Object]{rendered}") == Rendered("qwen", P, S)
+    assert take_apart(f"Context:\n\n{P}") is None
