@@ -57,6 +57,7 @@ def status(body: _Body) -> Iterator[str]:
         ("refused", _pairs(body.get("refusals", {})) or "nothing"),
         ("dropped", _pairs(body.get("dropped", {}))),
         ("redacted", _pairs(body.get("redacted", {})) or "nothing"),
+        ("rendered", _pairs(body.get("rendered", {}))),
     ):
         if lines:
             yield f"{name:<10} {lines}"

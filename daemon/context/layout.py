@@ -96,6 +96,8 @@ class Layout:
         """A prompt that the client rendered, token for token; only the mark of a beginning is put before it
         where the model needs one, as llama.cpp does."""
         model = self._profile.model
+        if len(request.rendered) > 16 * self._profile.context:  # no token of a text is longer on average
+            raise self._too_long()
         ids = encode_rendered(self._tokenizer, request.rendered)
         begin = to_bytes([model.bos]) if model.add_bos and model.bos >= 0 else b""
         parts = [] if not begin or ids.startswith(begin) else [mark(model.bos, "bos")]

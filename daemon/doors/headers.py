@@ -65,7 +65,8 @@ def _continued(text: str, at: int, mark: str, *, named: bool) -> Headed | None:
     there is but one line, and an empty one before it."""
     if not named and not at:
         return None
-    lines, ends = [], []
+    lines: list[str] = []
+    ends: list[int] = []
     while text.startswith(mark, at) and len(lines) < (_MOST if named else 1):
         if (end := text.find("\n", at)) < 0:
             break

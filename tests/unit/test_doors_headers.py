@@ -1,7 +1,7 @@
 """What clients write above a text, taken off; and texts that begin with comments of their own."""
 
-from pathlib import PurePath
 from typing import Any
+from urllib.request import url2pathname
 
 import pytest
 from support.house import standing
@@ -23,9 +23,9 @@ def test_minuet() -> None:
 
 
 def test_twinny() -> None:
-    path = PurePath("/shapes/my src/area.py")
-    head = f"\n\n# Language: Python (python) \n# File uri: {path.as_uri()} (python) \n"
-    assert take_off(head + TEXT) == Headed(TEXT, path=str(path), language="python")
+    path = "/shapes/my%20src/area.py"
+    head = f"\n\n# Language: Python (python) \n# File uri: file://{path} (python) \n"
+    assert take_off(head + TEXT) == Headed(TEXT, path=url2pathname(path), language="python")
     unsaved = "\n\n// Language: Go (go) \n// File uri: untitled:Untitled-1 (go) \nx"
     assert take_off(unsaved) == Headed("x", language="go")
 
