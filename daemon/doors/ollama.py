@@ -167,7 +167,8 @@ async def running(request: web.Request) -> web.Response:
     """The models in memory."""
     profile = request.app[HOUSE].engine.profile
     on_card = profile.model.weights_bytes if profile and profile.backend != "CPU" else 0
-    return _models(request, lambda _: {"expires_at": _LONG, "size_vram": on_card})
+    more = {"expires_at": _LONG, "size_vram": on_card, "context_length": profile.context if profile else 0}
+    return _models(request, lambda _: more)
 
 
 async def version(request: web.Request) -> web.Response:

@@ -16,7 +16,7 @@ from daemon.doors.answers import client_key, new_id
 from daemon.doors.headers import Headed, take_off
 from daemon.doors.house import HOUSE
 from daemon.doors.templates import take_apart
-from daemon.errors import BadRequest, NotSupported
+from daemon.errors import BadRequest
 from daemon.nouns import CompletionRequest, Extra, Limits, Lines, Sampling
 
 CONTEXT_HEADER = "x-foretype-context"
@@ -135,5 +135,5 @@ def no_messages(messages: object) -> None:
 
 
 async def chat(request: web.Request) -> web.StreamResponse:
-    """What a client of a chat is told, in the shape of its dialect."""
-    raise NotSupported(_NO_CHAT, "Choose another server for chat, and this one for autocomplete")
+    """What a client of a chat is told, in the shape of its dialect; clients ask again after a 5xx."""
+    raise BadRequest(_NO_CHAT, "Choose another server for chat, and this one for autocomplete")

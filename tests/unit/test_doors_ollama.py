@@ -157,7 +157,7 @@ async def test_what_is_there() -> None:
         ("/api/generate", {"prompt": 5}, 400, "$.prompt"),
         ("/api/generate", {"prompt": "x", "options": {"num_predict": "many"}}, 400, "$.options.num_predict"),
         ("/api/generate", {"messages": []}, 400, "chat"),
-        ("/api/chat", {"messages": []}, 501, "does not chat"),
+        ("/api/chat", {"messages": []}, 400, "does not chat"),
         ("/api/pull", {}, 404, "nothing at this address"),
     ],
 )
