@@ -4,6 +4,8 @@ from typing import Any
 from urllib.request import url2pathname
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.house import standing
 
 from daemon.doors.headers import Headed, take_off
@@ -94,3 +96,12 @@ async def test_every_dialect_takes_it_off(path: str, body: dict[str, Any]) -> No
         assert (ours.prefix, ours.suffix, ours.language, ours.path) == (TEXT, "\n", "python", None)
         assert ours.extras == (Extra(text="PI = 3.14\n", filename="lib/pi.py"),)
         assert (sent.prefix, sent.extras) == (head + TEXT, ())
+
+
+@given(
+    st.lists(st.sampled_from(["\n", "# ", "// ", "Path: ", "a.py", "a/b.ts", "x", " "]), max_size=20).map(
+        "".join
+    )
+)
+def test_only_the_beginning_goes(text: str) -> None:
+    assert text.endswith(take_off(text).text)

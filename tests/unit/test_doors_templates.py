@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.doors.templates import FAMILIES, Rendered, take_apart
 from daemon.nouns import Extra
@@ -133,3 +135,26 @@ def test_what_llama_vscode_puts_before_it_is_left_out() -> None:
     rendered = f"<|fim_prefix|>{P}<|fim_suffix|>{S}<|fim_middle|>"
     assert take_apart(f"Context:\n\n[object Object]\n[object Object]{rendered}") == Rendered("qwen", P, S)
     assert take_apart(f"Context:\n\n{P}") is None
+
+
+MARKS = [mark for f in FAMILIES for mark in (f.pre, f.suf, f.mid, *f.files, *f.repos)]
+PIECES = st.one_of(
+    st.sampled_from([*MARKS, "a.py\n", "+++++ a\n", "<s>", " ", "\n", "\r\n"]), st.text(max_size=6)
+)
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_any_text_is_taken_apart_or_left(text: str) -> None:
+    found = take_apart(text)
+    if found is not None:
+        parts = [found.prefix, found.suffix, found.path, *(e.text + e.filename for e in found.extras)]
+        assert sum(map(len, parts)) <= len(text) + len(found.extras)
+
+
+@given(st.sampled_from(FAMILIES), st.text(), st.text())
+def test_what_was_rendered_comes_back(family: Any, before: str, after: str) -> None:
+    if any(mark in before + after for mark in MARKS) or (family.open and before.startswith("+++++ ")):
+        return
+    gap = " " if family.blanks else ""
+    text = f"{family.pre}{gap}{before}{gap}{family.suf}{after}{gap}{family.mid}"
+    assert take_apart(text) == Rendered(family.name, before, after)
