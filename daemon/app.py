@@ -112,7 +112,8 @@ class _Life:
         """Open the doors, load the model, wait for the end, close everything."""
         app = http.build(self._house)
         doors = await http.serve(app, self._house, socket_path, port if self._settings.server.tcp else None)
-        self._addresses = _addresses(doors)
+        self._addresses = doors.addresses
+        self._notes += doors.refused
         lock.write(
             Holder(
                 pid=self._hello.pid,
@@ -207,11 +208,6 @@ async def _draft(engine: Engine) -> EngineModel | str:
     except ModelError as error:
         return error.message
     return EngineModel(file.name, file.path, file.sha256)
-
-
-def _addresses(doors: http.Served) -> tuple[str, ...]:
-    found = [f"unix:{doors.socket_path}"] if doors.socket_path else []
-    return (*found, f"http://127.0.0.1:{doors.port}") if doors.port else tuple(found)
 
 
 def _traces(asked: str) -> tuple[int, ...]:

@@ -111,6 +111,9 @@ class CompletionRequest(Noun, frozen=True):
     heal: bool = True
     context: Literal["auto", "none", "now"] = "auto"
     """`none`: no stable context; `now`: chosen before the answer, whatever its evaluation takes."""
+    rendered: str = ""
+    """A prompt as a client rendered it: evaluated token for token in place of `prefix` and `suffix`, which
+    say what document it shows. Needs `context` none."""
     window: Literal["auto", "simple", "medium", "complex"] = "auto"
     """Measurements only: a window class in place of the one that the cursor deserves."""
     cache: bool = True

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -141,12 +141,14 @@ class Pipeline:
         return completion
 
     def _named(self, request: CompletionRequest) -> CompletionRequest:
-        """With the path of the file that its text is found in, where the client sent none."""
-        if request.path or not self._settings.context.stable:
+        """With the full path of the file that its text is found in, where the client sent none or the end of
+        one: what is told so may be true of several files."""
+        named = request.path
+        if not self._settings.context.stable or (named and (PurePath(named).is_absolute() or ":" in named)):
             return request
         found = self._recoverer.find(request.client, request.prefix, request.suffix, request.warm)
         self._metrics.count("path", "recovered" if found.path else "unknown")
-        return msgspec.structs.replace(request, path=found.path or None, found=found.why)
+        return msgspec.structs.replace(request, path=found.path or named, found=found.why)
 
     async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
         """The plan; who asks for context `now` waits until it is chosen."""
@@ -261,11 +263,12 @@ def _lane(request: CompletionRequest) -> Lane:
 
 def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:
     """From the exported vocabulary; from the model's own file where only llama.cpp can split its text."""
-    if note:
-        from daemon.engine.binding import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
-
-        return Words(model)
     try:
-        return TiktokenTokenizer(load(exported))
+        vocabulary = load(exported)
+        if not note:
+            return TiktokenTokenizer(vocabulary)
     except VocabularyUnusable as error:
         raise NotSupported(str(error), "Restart the daemon: the vocabulary is exported anew") from error
+    from daemon.engine.binding import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
+
+    return Words(model, vocabulary.control)

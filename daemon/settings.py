@@ -41,6 +41,8 @@ class Server(Section, frozen=True):
     """Loopback TCP port; 0 lets the system choose."""
     tcp: bool = True
     """False leaves only the Unix socket."""
+    extra_ports: tuple[int, ...] = ()
+    """Further loopback ports, for clients that look elsewhere and cannot be told; a taken one is left out."""
     token: str = ""
     """When set, every request must carry `Authorization: Bearer <token>`."""
     max_body_mb: int = 8
@@ -186,6 +188,14 @@ class Ledger(Section, frozen=True):
     """How long prompts and answers are kept beside the counts; 0: never; -1: as long as their rows."""
 
 
+class Doors(Section, frozen=True):
+    """How other dialects are understood."""
+
+    retemplate: bool = True
+    """Prompts that a client rendered for a model are taken apart, and get our own order and context. False:
+    they are evaluated token for token as sent."""
+
+
 class Logs(Section, frozen=True):
     """Logs never contain source text."""
 
@@ -203,6 +213,7 @@ class Settings(Section, frozen=True):
     complete: Complete = Complete()
     index: Index = Index()
     ledger: Ledger = Ledger()
+    doors: Doors = Doors()
     logs: Logs = Logs()
 
 
@@ -254,6 +265,8 @@ def _check(settings: Settings, where: str) -> None:
         value = value_of(settings, key)
         if not low <= value <= high:
             raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")
+    if wrong := [port for port in settings.server.extra_ports if not 1 <= port <= 65535]:
+        raise SettingsError(f"{where}: server.extra_ports holds {wrong[0]}", "Give ports from 1 to 65535")
     if settings.server.low_mark >= settings.server.high_mark:
         raise SettingsError(f"{where}: server.low_mark is not below server.high_mark", "Give a lower one")
     if not 1 <= sum(settings.context.shares) <= 100:

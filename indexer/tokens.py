@@ -8,7 +8,9 @@ the merge table, so text can never become one. Source of the split patterns: lla
 from __future__ import annotations
 
 import array
+import re
 import sys
+from collections.abc import Mapping
 from typing import Protocol
 
 import tiktoken
@@ -37,9 +39,27 @@ PATTERNS = {
 class Tokenizer(Protocol):
     """Text → ids. Ids travel as little-endian int32 bytes."""
 
+    @property
+    def control(self) -> Mapping[str, int]:
+        """Name → id of the tokens that text never becomes."""
+        ...
+
     def encode(self, text: str) -> bytes:
         """Ids of `text`, never a control id."""
         ...
+
+
+def encode_rendered(tokenizer: Tokenizer, text: str) -> bytes:
+    """Ids of a rendered prompt: names of control tokens become their ids, longest first, as llama.cpp's
+    parse_special does; what stands between is ordinary text."""
+    names = sorted(tokenizer.control, key=len, reverse=True)
+    if not names:
+        return tokenizer.encode(text)
+    found = []
+    for part in re.split(f"({'|'.join(map(re.escape, names))})", text):
+        token = tokenizer.control.get(part)
+        found.append(tokenizer.encode(part) if token is None else to_bytes([token]))
+    return b"".join(found)
 
 
 class TiktokenTokenizer:
@@ -54,6 +74,7 @@ class TiktokenTokenizer:
         ranks = {piece: i for i, piece in enumerate(vocabulary.pieces) if piece}
         if any(bytes([b]) not in ranks for b in range(256)):
             raise VocabularyUnusable("the vocabulary lacks single bytes")
+        self.control: Mapping[str, int] = vocabulary.control
         self._encoding = tiktoken.Encoding(
             vocabulary.sha256[:16], pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
         )

@@ -9,7 +9,7 @@ import msgspec
 
 from indexer.errors import VocabularyUnusable
 
-FORMAT = 3
+FORMAT = 4
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +23,8 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     pre: str
     """Name of the pre-tokenizer."""
     pieces: list[bytes]
+    control: dict[str, int] = {}
+    """Name → id of the tokens that text never becomes, as rendered prompts spell them."""
     note: str = ""
     """Why other processes cannot count with it exactly; empty when they can (checked at export)."""
 

@@ -17,9 +17,16 @@ def add_config(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """`--config`, `--port`, `--model`: what a daemon is started with."""
+    """`--config`, `--port`, `--also`, `--model`: what a daemon is started with."""
     add_config(parser)
     parser.add_argument("--port", type=int, metavar="N", help="loopback port (0: any free one)")
+    parser.add_argument(
+        "--also",
+        type=int,
+        action="append",
+        metavar="N",
+        help="a further port, in place of server.extra_ports",
+    )
     parser.add_argument("--model", metavar="NAME|PATH", help="a catalogue name or a GGUF file")
 
 
@@ -27,7 +34,9 @@ def load(arguments: argparse.Namespace) -> Settings:
     """Settings with what the command line says on top. Raises SettingsError."""
     overrides: dict[str, dict[str, Any]] = {}
     if (port := getattr(arguments, "port", None)) is not None:
-        overrides["server"] = {"port": port}
+        overrides.setdefault("server", {})["port"] = port
+    if also := getattr(arguments, "also", None):
+        overrides.setdefault("server", {})["extra_ports"] = also
     if (model := getattr(arguments, "model", None)) is not None:
         overrides["engine"] = {"model": absolute(model)}
     config = getattr(arguments, "config", None)
@@ -48,6 +57,8 @@ def serve_arguments(arguments: argparse.Namespace) -> tuple[str, ...]:
         found += ["--config", str(Path(config).expanduser().absolute())]
     if (port := getattr(arguments, "port", None)) is not None:
         found += ["--port", str(port)]
+    for also in getattr(arguments, "also", None) or ():
+        found += ["--also", str(also)]
     if model := getattr(arguments, "model", None):
         found += ["--model", absolute(model)]
     return tuple(found)

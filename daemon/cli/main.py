@@ -38,6 +38,7 @@ examples:
   foretype index add ~/src/project           index a repository; `index status` shows what is in it
   foretype models pull qwen2.5-coder-1.5b-q4_k_m
   foretype up --model ~/models/mine.gguf --port 8013
+  foretype up --also 11434                   answer at the port of Ollama as well
   foretype down
 
 from any program, while the daemon runs:

@@ -26,11 +26,11 @@ def differences(settings: Settings, arguments: argparse.Namespace, body: _Body) 
     model = body.get("model", {}).get("asked", settings.engine.model)
     if getattr(arguments, "model", None) is not None and settings.engine.model != model:
         yield f"note: it runs with model {model}; `foretype restart --model {arguments.model}` changes it"
-    port = settings.server.port
-    if getattr(arguments, "port", None) and not any(
-        a.endswith(f":{port}") for a in body.get("addresses", [])
-    ):
-        yield f"note: it does not listen on port {port}; `foretype restart --port {port}` changes it"
+    ports = [settings.server.port] if getattr(arguments, "port", None) else []
+    for port in (*ports, *(getattr(arguments, "also", None) or ())):
+        if not any(a.endswith(f":{port}") for a in body.get("addresses", [])):
+            flag = "--port" if port in ports else "--also"
+            yield f"note: it does not listen on port {port}; `foretype restart {flag} {port}` changes it"
 
 
 def status(body: _Body) -> Iterator[str]:
@@ -57,6 +57,7 @@ def status(body: _Body) -> Iterator[str]:
         ("refused", _pairs(body.get("refusals", {})) or "nothing"),
         ("dropped", _pairs(body.get("dropped", {}))),
         ("redacted", _pairs(body.get("redacted", {})) or "nothing"),
+        ("rendered", _pairs(body.get("rendered", {}))),
     ):
         if lines:
             yield f"{name:<10} {lines}"

@@ -23,7 +23,7 @@ from daemon.nouns import Allowance, CompletionRequest, EngineProfile, Prompt, Se
 from daemon.redaction import clean
 from daemon.settings import Context
 from daemon.surroundings import Stable
-from indexer.tokens import Tokenizer, count
+from indexer.tokens import Tokenizer, count, encode_rendered, to_bytes
 
 _WORD = string.ascii_letters + string.digits + "_"
 _CHARS = 3.2
@@ -73,6 +73,8 @@ class Layout:
 
         Raises NotSupported when nothing fits.
         """
+        if request.rendered:
+            return self._as_sent(request)
         window = self._window(request)
         fits = self._profile.context - request.limits.tokens - 16
         for _ in range(14):
@@ -88,7 +90,30 @@ class Layout:
             else:
                 extras = fitting(request.extras, fits // 3, self._encode)
                 request = msgspec.structs.replace(request, extras=extras)
-        raise NotSupported(
+        raise self._too_long()
+
+    def _as_sent(self, request: CompletionRequest) -> tuple[Prompt, Anchor]:
+        """A prompt that the client rendered, token for token; only the mark of a beginning is put before it
+        where the model needs one, as llama.cpp does."""
+        model = self._profile.model
+        if len(request.rendered) > 16 * self._profile.context:  # no token of a text is longer on average
+            raise self._too_long()
+        ids = encode_rendered(self._tokenizer, request.rendered)
+        begin = to_bytes([model.bos]) if model.add_bos and model.bos >= 0 else b""
+        parts = [] if not begin or ids.startswith(begin) else [mark(model.bos, "bos")]
+        parts.append((Segment(kind="prefix", source="as sent", tokens=count(ids), tier="P0"), ids))
+        tokens = b"".join(ids for _, ids in parts)
+        if count(tokens) > self._profile.context - request.limits.tokens - 16:
+            raise self._too_long()
+        return Prompt(
+            tokens=tokens,
+            segments=tuple(segment for segment, _ in parts),
+            line=request.prefix[request.prefix.rfind("\n") + 1 :],
+            reason="as the client rendered it",
+        ), Anchor(request.prefix, request.suffix)
+
+    def _too_long(self) -> NotSupported:
+        return NotSupported(
             f"the prompt does not fit the context of {self._profile.context} tokens",
             "Raise engine.context or ask for fewer tokens",
         )
@@ -98,7 +123,7 @@ class Layout:
     ) -> tuple[Prompt, Anchor] | None:
         """What to evaluate in idle time: the prompt behind the `following` epoch, else at a better anchor.
         None when the prompt of `anchor` and `stable` is fine as it is."""
-        if request.anchor_lines is not None or not request.cache:
+        if request.anchor_lines is not None or not request.cache or request.rendered:
             return None
         wide = self._anchors.widen(anchor, request.prefix, request.suffix, self._wide(request))
         for place in (anchor if following is not None else None, wide):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeVar
 
 from aiohttp import web
 
 from daemon.doors.house import HOUSE, TRAFFIC, House, OnText, Traffic
-from daemon.doors.wire import Events, error_body, known
+from daemon.doors.wire import EVENTS, Events, Form, error_body, known
 from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest, Range
+
+T = TypeVar("T")
 
 MAX_TOKENS = 4096
 MAX_MS = 600_000
@@ -94,18 +96,33 @@ async def streamed(
     ask: CompletionRequest,
     piece: Callable[[str], Any],
     last: Callable[[Completion], Any],
+    form: Form = EVENTS,
 ) -> web.StreamResponse:
     """Answer with events: `piece` of each text, then `last` of the completion, or an error in its place."""
-    events = Events(request)
+    return await stream(
+        request, lambda on_text: answer(request, ask, on_text), piece, lambda d: [last(d)], form
+    )
+
+
+async def stream(
+    request: web.Request,
+    work: Callable[[OnText], Awaitable[T]],
+    piece: Callable[[str], Any],
+    last: Callable[[T], Iterable[Any]],
+    form: Form,
+) -> web.StreamResponse:
+    """The same for whatever work: `last` of its result are the events that end the stream."""
+    events = Events(request, form)
 
     async def on_text(text: str) -> None:
         await events.send(piece(text))
 
     try:
-        final = last(await answer(request, ask, on_text))
+        final = list(last(await work(on_text)))
     except Exception as failure:
         if not events.started:
             raise
-        final = error_body(known(failure))
-    await events.send(final)
+        final = [error_body(known(failure), request.path)]
+    for event in final:
+        await events.send(event)
     return await events.end()

@@ -50,7 +50,7 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         metrics.count("refused", "size" if isinstance(error, TooLarge) else "slow")
     elif not isinstance(error, Refused):
         metrics.count("errors", error.code)
-    return error_reply(error)
+    return error_reply(error, request.path)
 
 
 @web.middleware

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from daemon.doors import documents, infill, ledger, llama, native
+from daemon.doors import completion, documents, infill, ledger, llama, native, ollama, openai
 from daemon.doors.guard import PEERS, errors, guard, no_invitation
 from daemon.doors.house import HOUSE, TRAFFIC, House, Patience, Pipeline, Traffic
 from daemon.doors.peers import Peers
@@ -50,7 +50,7 @@ def build(house: House) -> web.Application:
     limit = house.settings.server.max_body_mb * 1024 * 1024
     app = web.Application(middlewares=[errors, guard], client_max_size=limit)
     app[HOUSE], app[TRAFFIC], app[PEERS] = house, Traffic.of(house.settings.server), Peers()
-    dialects = (native, documents, infill, llama, ledger)
+    dialects = (native, documents, infill, completion, openai, ollama, llama, ledger)
     for method, path, handler in (route for dialect in dialects for route in dialect.routes()):
         app.router.add_route(method, path, handler, expect_handler=no_invitation)
     app.on_response_prepare.append(_sign)
@@ -65,17 +65,19 @@ async def _sign(request: web.Request, response: web.StreamResponse) -> None:
 
 @dataclass(slots=True)
 class Served:
-    """What `serve` opened. `port` is the bound one; 0 without TCP."""
+    """What `serve` opened. `port` is the bound one; 0 without TCP. `refused`: why extra ports are shut."""
 
     runner: web.AppRunner
     port: int
     socket_path: Path | None
+    extra: tuple[int, ...] = ()
+    refused: tuple[str, ...] = ()
     _inode: int = 0
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where it listens, in words."""
-        tcp = (f"http://127.0.0.1:{self.port}",) if self.port else ()
+        tcp = tuple(f"http://127.0.0.1:{port}" for port in (self.port, *self.extra) if port)
         return (*tcp, f"unix:{self.socket_path}") if self.socket_path else tcp
 
     async def close(self, timeout: float = 1.0) -> None:
@@ -110,7 +112,8 @@ async def serve(app: web.Application, house: House, socket_path: Path | None, po
 
     TCP is left out when `port` is None or server.tcp is false, unless this system has no Unix sockets.
 
-    Raises LifecycleError when an address cannot be had; then nothing is open.
+    An extra port that cannot be had is left out, and `Served.refused` says why.
+    Raises LifecycleError when another address cannot be had; then nothing is open.
     """
     local = socket_path if hasattr(socket, "AF_UNIX") else None
     listening: list[socket.socket] = []
@@ -121,6 +124,7 @@ async def serve(app: web.Application, house: House, socket_path: Path | None, po
             listening.append(_loopback(port))
         if not listening:
             raise LifecycleError("there is no address to listen on", "Set server.tcp = true")
+        listening, refused = _with_extras(listening, house.settings.server.extra_ports)
     except BaseException:
         for sock in listening:
             sock.close()
@@ -129,8 +133,24 @@ async def serve(app: web.Application, house: House, socket_path: Path | None, po
     await runner.setup()
     for sock in listening:
         await web.SockSite(runner, sock, backlog=BACKLOG).start()
-    bound = next((sock.getsockname()[1] for sock in listening if sock.family == socket.AF_INET), 0)
-    return Served(runner, bound, local, _inode(local) if local else 0)
+    bound = [sock.getsockname()[1] for sock in listening if sock.family == socket.AF_INET] or [0]
+    return Served(runner, bound[0], local, tuple(bound[1:]), refused, _inode(local) if local else 0)
+
+
+def _with_extras(
+    listening: list[socket.socket], extra: tuple[int, ...]
+) -> tuple[list[socket.socket], tuple[str, ...]]:
+    """All sockets, with those extra ports that can be had; and what is wrong with the others."""
+    taken = {sock.getsockname()[1] for sock in listening if sock.family == socket.AF_INET}
+    opened, refused = list(listening), []
+    for port in dict.fromkeys(extra) if taken else ():
+        if port in taken:
+            continue
+        try:
+            opened.append(_loopback(port))
+        except LifecycleError as error:
+            refused.append(f"{error.message}: nothing is answered there")
+    return opened, tuple(refused)
 
 
 def _inode(path: Path) -> int:

@@ -10,13 +10,13 @@ from aiohttp import web
 from daemon.documents import positions
 from daemon.doors.answers import MAX_MS, MAX_TOKENS, answer, client_key, new_id, streamed
 from daemon.doors.house import HOUSE, TRAFFIC, House
+from daemon.doors.options import MAX_STOPS
 from daemon.doors.wire import read_json, reply, within
 from daemon.errors import BadRequest
 from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Lines, Range, Sampling
 from daemon.settings import Complete
 
 DOOR = "native"
-MAX_STOPS = 64
 
 
 class Cursor(msgspec.Struct, frozen=True):

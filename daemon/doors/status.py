@@ -75,6 +75,7 @@ def status_body(facts: Facts) -> _Body:
         "dropped": counters.get("dropped", {}),
         "runs": {"begun": counters.get("runs", {}).get("all", 0), **counters.get("coalesced", {})},
         "redacted": counters.get("redacted", {}),
+        "rendered": counters.get("rendered", {}),
         "errors": counters.get("errors", {}),
         "answers": counters.get("answers", {}),
         "degradations": _degradations(facts),

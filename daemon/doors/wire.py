@@ -9,7 +9,7 @@ import math
 import re
 import traceback
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -20,6 +20,9 @@ from daemon.errors import BadRequest, ForetypeError, Overloaded, Refused, TooLar
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+OLLAMA = ("/api/",)
+OPENAI = ("/v1/completions", "/v1/chat/", "/v1/fim/", "/fim/")
+"""How the addresses of these dialects begin. Strict clients of OpenAI take no number for a code."""
 _PATH = re.compile(
     r"(?<![\w.:/])/(?:[^\s/'\":,;]+/)+([^\s/'\":,;]*)|\b[A-Za-z]:\\(?:[^\s\\'\":,;]+\\)*([^\s\\'\":,;]*)"
 )
@@ -52,14 +55,19 @@ def scrub(message: str) -> str:
     return _PATH.sub(lambda found: found[1] or found[2] or "…", message.replace(str(Path.home()), "~"))
 
 
-def error_body(error: ForetypeError) -> dict[str, Any]:
-    """llama-server's and OpenAI's shape."""
-    return {"error": {"code": error.status, "message": scrub(str(error)), "type": error.code}}
+def error_body(error: ForetypeError, path: str = "") -> dict[str, Any]:
+    """What went wrong, in the shape of the dialect spoken at `path`: llama-server's, where it is no other."""
+    message = scrub(str(error))
+    if path.startswith(OLLAMA):
+        return {"error": message}
+    if path.startswith(OPENAI):
+        return {"error": {"message": message, "type": error.code, "param": None, "code": error.code}}
+    return {"error": {"code": error.status, "message": message, "type": error.code}}
 
 
-def error_reply(error: ForetypeError) -> web.Response:
+def error_reply(error: ForetypeError, path: str = "") -> web.Response:
     """The whole answer to a request that failed."""
-    response = reply(error_body(error), status=error.status)
+    response = reply(error_body(error, path), status=error.status)
     if isinstance(error, Overloaded):
         response.headers["Retry-After"] = str(error.retry_after)
     if isinstance(error, Refused | TooLarge | SlowClient):
@@ -91,7 +99,11 @@ def reply(body: Any, status: int = 200) -> web.Response:
 
 async def read_json(request: web.Request, kind: type[T]) -> T:
     """The body as `kind`; unknown fields are ignored. BadRequest names the field or the position."""
-    body = await _read(request)
+    return parse(await read_body(request), kind)
+
+
+def parse(body: bytes, kind: type[T]) -> T:
+    """See read_json."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -102,7 +114,8 @@ async def read_json(request: web.Request, kind: type[T]) -> T:
         raise BadRequest("The JSON is nested too deeply") from error
 
 
-async def _read(request: web.Request) -> bytes:
+async def read_body(request: web.Request) -> bytes:
+    """The whole body, as far as it may be long and come slowly."""
     try:
         async with asyncio.timeout(request.app[HOUSE].patience.body):
             return await request.read()
@@ -161,11 +174,27 @@ def within(field: str, value: float, low: float, high: float) -> None:
         raise BadRequest(f"`{field}` must be a number from {low:g} to {high:g}")
 
 
-class Events:
-    """A stream of server-sent events that begins with its first event."""
+class Form(NamedTuple):
+    """How the events of a stream stand on the wire."""
 
-    def __init__(self, request: web.Request) -> None:
+    kind: str
+    before: bytes
+    after: bytes
+    closing: bytes = b""
+    """The last words, after an error as well."""
+
+
+EVENTS = Form("text/event-stream", b"data: ", b"\n\n")
+DONE = EVENTS._replace(closing=b"data: [DONE]\n\n")
+LINES = Form("application/x-ndjson", b"", b"\n")
+
+
+class Events:
+    """A stream that begins with its first event."""
+
+    def __init__(self, request: web.Request, form: Form = EVENTS) -> None:
         self._request = request
+        self._form = form
         self._response: web.StreamResponse | None = None
         self._patience = request.app[HOUSE].patience.read
 
@@ -176,25 +205,30 @@ class Events:
 
     async def send(self, event: Any) -> None:
         """One event; Vanished when the reader is gone or does not read in time."""
+        await self._write(self._form.before + msgspec.json.encode(event) + self._form.after)
+
+    async def end(self) -> web.StreamResponse:
+        """Close the stream in order."""
+        if self._form.closing:
+            await self._write(self._form.closing)
+        if self._response is None:
+            raise RuntimeError("a stream ended before its first event")
+        await self._response.write_eof()
+        return self._response
+
+    async def _write(self, data: bytes) -> None:
         try:
             async with asyncio.timeout(self._patience):
                 if self._response is None:
-                    self._response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+                    self._response = web.StreamResponse(headers={"Content-Type": self._form.kind})
                     await self._response.prepare(self._request)
-                await self._response.write(b"data: " + msgspec.json.encode(event) + b"\n\n")
+                await self._response.write(data)
         except TimeoutError as error:
             self._cut()
             self._request.app[HOUSE].metrics.count("dropped", "slow reader")
             raise Vanished(f"The client did not read for {self._patience:g} s") from error
         except ConnectionError as error:
             raise Vanished("The client is gone") from error
-
-    async def end(self) -> web.StreamResponse:
-        """Close the stream in order."""
-        if self._response is None:
-            raise RuntimeError("a stream ended before its first event")
-        await self._response.write_eof()
-        return self._response
 
     def _cut(self) -> None:
         if self._request.transport is not None:

@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ Ids = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
 
 _TEXT_ATTRIBUTES = lib.LLAMA_TOKEN_ATTR_NORMAL | lib.LLAMA_TOKEN_ATTR_BYTE
+_MARKS = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_USER_DEFINED
 _KINDS = {1: "spm", 2: "bpe", 3: "wpm", 4: "ugm", 5: "rwkv", 6: "plamo2"}
 _BF16 = 30
 """ggml's id of the type, which llama_cpp does not name."""
@@ -50,7 +52,7 @@ class Words:
     Raises ModelError when llama.cpp refuses the file. May be called from any thread.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, control: Mapping[str, int] | None = None) -> None:
         log = Log()
         params = lib.llama_model_default_params()
         params.vocab_only, params.n_gpu_layers = True, 0
@@ -60,6 +62,7 @@ class Words:
             raise ModelError(f"{path.name}: no vocabulary: {log.problem()}", "Try `foretype models verify`")
         self._vocab = lib.llama_model_get_vocab(self._model)
         self._before = _tokenize(self._vocab, "\n")
+        self.control: Mapping[str, int] = control or {}
 
     def encode(self, text: str) -> bytes:
         """Ids of `text`, never a control id, as little-endian int32 bytes. A blank that the tokenizer puts
@@ -119,6 +122,20 @@ class Model:
         if int(lib.llama_vocab_get_attr(self.vocab, token)) & lib.LLAMA_TOKEN_ATTR_UNUSED:
             return b""
         return lib.llama_vocab_get_text(self.vocab, token) or b""
+
+    def control(self) -> dict[str, int]:
+        """Name → id of control and user-defined tokens. In SentencePiece names a blank has a mark of its own,
+        and a name that begins with one also goes without: CodeLlama's are spelled both ways."""
+        found: dict[str, int] = {}
+        for token in range(self.n_vocab):
+            if not int(lib.llama_vocab_get_attr(self.vocab, token)) & _MARKS:
+                continue
+            name = self.text(token).decode("utf-8", "replace")
+            name = name.replace("\u2581", " ") if self.kind == "spm" else name
+            for spelling in (name, name.strip()):
+                if spelling:
+                    found.setdefault(spelling, token)
+        return found
 
     def close(self) -> None:
         """Free it; its contexts must be gone."""

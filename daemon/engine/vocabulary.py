@@ -67,6 +67,7 @@ def export(model: Model, sha256: str) -> tuple[Vocabulary, Path]:
             kind=model.kind,
             pre=model.meta("tokenizer.ggml.pre"),
             pieces=model.pieces(),
+            control=model.control(),
         )
         vocabulary = msgspec.structs.replace(vocabulary, note=_verify(model, vocabulary))
         path = _save(vocabulary, path)

@@ -24,7 +24,7 @@ from daemon.nouns import Completion, CompletionRequest
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Server, Settings
+from daemon.settings import Doors, Server, Settings
 
 
 class Recorder:
@@ -56,7 +56,12 @@ class Reply:
 
     @property
     def events(self) -> list[Any]:
-        return [json.loads(line[6:]) for line in self.body.split(b"\n") if line.startswith(b"data: ")]
+        data = (line[6:] for line in self.body.split(b"\n") if line.startswith(b"data: "))
+        return [json.loads(event) for event in data if event != b"[DONE]"]
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.body.splitlines()]
 
 
 @dataclass
@@ -140,10 +145,12 @@ async def standing(
     server: Server | None = None,
     patience: Patience | None = None,
     loaded: bool = True,
+    doors: Doors | None = None,
 ) -> AsyncIterator[Standing]:
     """An open house on port 0 and on a Unix socket in a folder of its own, whose path is short for macOS."""
     with tempfile.TemporaryDirectory(prefix="ft") as folder:
-        async with _standing(Path(folder), script, server, patience, loaded) as house:
+        settings = Settings(server=server or Server(port=0), doors=doors or Doors())
+        async with _standing(Path(folder), script, settings, patience, loaded) as house:
             yield house
 
 
@@ -151,14 +158,14 @@ async def standing(
 async def _standing(
     folder: Path,
     script: Callable[[Submit], str] | str,
-    server: Server | None,
+    settings: Settings,
     patience: Patience | None,
     loaded: bool,
 ) -> AsyncIterator[Standing]:
     engine = ScriptedEngine(
         script if callable(script) else lambda job: script, loaded=loaded, vocabulary=folder / "vocabulary"
     )
-    settings, metrics = Settings(server=server or Server(port=0)), Metrics()
+    metrics = Metrics()
     pipeline = Pipeline(engine, settings, metrics)
     mirror = pipeline.mirror
     ledger = Ledger(folder / "state" / "ledger.db", settings.ledger)

@@ -31,6 +31,12 @@ VOCABULARY = Vocabulary(
     kind="bpe",
     pre="gpt-2",
     pieces=[*(bytes([byte]) for byte in range(256)), *[b""] * 6],
+    control={
+        f"<|{name}|>": 256 + number
+        for number, name in enumerate(
+            ("fim_prefix", "fim_middle", "fim_suffix", "fim_pad", "repo_name", "file_sep")
+        )
+    },
 )
 """A token is a byte; the last six are control ids."""
 
@@ -74,6 +80,7 @@ class ScriptedEngine:
     ) -> None:
         self.script = script
         self.loaded = loaded
+        self.made = PROFILE
         self.hold_after = 0
         """Hold by itself when a job has produced this many pieces; 0: never."""
         self._vocabulary = vocabulary
@@ -106,7 +113,7 @@ class ScriptedEngine:
 
     @property
     def profile(self) -> EngineProfile | None:
-        return PROFILE if self.loaded else None
+        return self.made if self.loaded else None
 
     @property
     def vocabulary(self) -> tuple[str, str]:

@@ -85,14 +85,16 @@ def test_what_serve_is_told_is_what_up_was_told(home: Path, monkeypatch: pytest.
     monkeypatch.chdir(home)
     (home / "m.gguf").write_bytes(b"")
     (home / "c.toml").write_text("[engine]\ncontext = 1024\n")
-    words = ["up", "--config", "c.toml", "--port", "0", "--model", "m.gguf"]
+    words = ["up", "--config", "c.toml", "--port", "0", "--also", "1", "--also", "2", "--model", "m.gguf"]
     first = main.parser("up").parse_args(words)
     passed = common.serve_arguments(first)
-    assert passed == ("--config", str(home / "c.toml"), "--port", "0", "--model", str(home / "m.gguf"))
+    ports = ("--port", "0", "--also", "1", "--also", "2")
+    assert passed == ("--config", str(home / "c.toml"), *ports, "--model", str(home / "m.gguf"))
     second = main.parser("serve").parse_args(["serve", *passed])
     expected = common.load(first)
     assert common.load(second) == expected
     assert (expected.engine.context, expected.server.port) == (1024, 0)
+    assert expected.server.extra_ports == (1, 2)
     assert common.load(main.parser("up").parse_args(["up"])) == Settings()
 
 

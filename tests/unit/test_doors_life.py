@@ -185,6 +185,12 @@ async def test_who_comes_while_it_ends_is_told() -> None:
         writer.close()
 
 
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
 def spare(house: Standing, server: Server) -> House:
     return House(
         pipeline=house.pipeline,
@@ -252,3 +258,32 @@ async def test_a_dead_daemons_socket_is_replaced_and_a_successors_is_kept() -> N
         assert (await house.ask("GET", "/health", unix=True)).status == 200
         await successor.close()
         assert not path.exists()
+
+
+async def test_extra_ports_are_guarded_as_the_first() -> None:
+    async with standing() as house:
+        port = free_port()
+        other = spare(house, Server(port=0, extra_ports=(port, house.served.port)))
+        served = await serve(build(other), other, None, 0)
+        assert served.extra == (port,)
+        assert served.addresses == (f"http://127.0.0.1:{served.port}", f"http://127.0.0.1:{port}")
+        (refused,) = served.refused
+        assert refused == f"port {house.served.port} is taken by another program: nothing is answered there"
+        for each in (served.port, port):
+            for headers, status in (({}, 200), ({"Host": "evil.test"}, 403), ({"Origin": "null"}, 403)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", each)
+                writer.write(head_and_body("GET", "/health", headers=headers))
+                assert (await read_reply(reader)).status == status
+                writer.close()
+        await served.close()
+
+
+async def test_without_a_first_port_there_are_no_others() -> None:
+    async with standing() as house:
+        port = free_port()
+        path = house.served.socket_path
+        assert path is not None
+        other = spare(house, Server(tcp=False, extra_ports=(port,)))
+        served = await serve(build(other), other, path.with_name("e.sock"), 0)
+        assert (served.port, served.extra, served.refused) == (0, (), ())
+        await served.close()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llama_cpp import llama_cpp as lib
 from support import ticking
 
 from daemon.engine import costs, frames, vocabulary
@@ -95,6 +96,21 @@ def test_text_never_becomes_a_control_token(model: Model) -> None:
     assert len(control) == 7
     text = "".join(f"<|{n}|>" for n in ("endoftext", "fim_prefix", "fim_middle", "fim_suffix", "fim_pad"))
     assert not control & set(tokens.to_ids(tokens.TiktokenTokenizer(exported).encode(text)))
+
+
+def test_a_rendered_prompt_has_the_ids_that_llama_cpp_gives_it(model: Model) -> None:
+    exported, _ = vocabulary.export(model, "unit-test-vocabulary")
+    assert sorted(exported.control.values()) == [i for i, piece in enumerate(exported.pieces) if not piece]
+    ours = tokens.TiktokenTokenizer(exported)
+    for text in (
+        "<|fim_prefix|>def total(\r\n<|fim_suffix|>)\n\n  é<|fim_middle|>",
+        "<|repo_name|>shop\n<|file_sep|>a.py\nx = 1\n<|endoftext|><|fim_none|> <|fim_prefix|",
+        "return self",
+        "",
+    ):
+        raw, out = text.encode(), (lib.llama_token * 200)()
+        n = lib.llama_tokenize(model.vocab, raw, len(raw), out, len(out), False, True)
+        assert tokens.to_ids(tokens.encode_rendered(ours, text)) == list(out[:n])
 
 
 def test_damaged_vocabulary_is_exported_anew(model: Model, tmp_path: Path) -> None:

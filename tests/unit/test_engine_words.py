@@ -16,7 +16,7 @@ from daemon.nouns import CompletionRequest, Limits
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.settings import Settings
-from indexer.tokens import to_ids
+from indexer.tokens import encode_rendered, to_ids
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,20 @@ def test_text_never_becomes_a_control_id(model: Path) -> None:
     words = Words(model)
     first = len(tiny.pieces()[0])
     assert max(to_ids(words.encode("".join(tiny.CONTROL)))) < first
+    words.close()
+
+
+def test_markers_with_a_blank_of_their_own_are_found_in_both_spellings(tmp_path: Path) -> None:
+    """CodeLlama's: the blank before a marker belongs to it, and a prompt may begin without one."""
+    names = ("</s>", "\u2581<PRE>", "\u2581<MID>", "\u2581<SUF>", "<pad>", "<rep>", "<sep>")
+    path = tiny.write(tmp_path / "llama.gguf", sentencepiece=True, control=names)
+    control = Model(path, 0, Log()).control()
+    words = Words(path, control)
+    first = len(tiny.pieces()[0])
+    assert control["<PRE>"] == control[" <PRE>"] == first + 1
+    found = to_ids(encode_rendered(words, "<PRE> return <SUF>self <MID>"))
+    here, after = to_ids(words.encode(" return")), to_ids(words.encode("self"))
+    assert found == [first + 1, *here, first + 3, *after, first + 2]
     words.close()
 
 

@@ -29,6 +29,7 @@ def test_every_key_is_documented() -> None:
         ("[enginge]\n", "enginge"),
         ("[server]\nport = 99999\n", "server.port"),
         ("[server]\nport = 'x'\n", "server.port"),
+        ("[server]\nextra_ports = [8080, 0]\n", "server.extra_ports"),
         ("[server\n", "cannot be read"),
     ],
 )
