@@ -218,6 +218,8 @@ class Completion(Noun, frozen=True):
     window: str = ""
     """The window class and why."""
     epoch: int = 0
+    language: str = ""
+    """What the text was taken for; empty when unknown."""
     head: str = ""
     """See Prompt.head."""
     coalesced: str = ""

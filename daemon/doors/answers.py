@@ -50,6 +50,7 @@ async def _answered(
     house: House, traffic: Traffic, ask: CompletionRequest, on_text: OnText | None
 ) -> Completion:
     started = time.perf_counter()
+    house.feedback.asked(ask)
     pieces: list[str] = []
 
     async def pass_on(text: str) -> None:
@@ -68,6 +69,7 @@ async def _answered(
         done = _stopped(ask, "".join(pieces))
     finally:
         traffic.works.discard(work)
+    house.feedback.answered(ask, done)
     house.metrics.answered(ask.door, done, (time.perf_counter() - started) * 1000)
     return done
 

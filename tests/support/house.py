@@ -16,11 +16,13 @@ from support.scripted import PROFILE, ScriptedEngine
 
 from daemon import replay
 from daemon.documents.mirror import Mirror
+from daemon.documents.opening import known
 from daemon.doors.house import TRAFFIC, House, Patience, Traffic
 from daemon.doors.http import Served, build, serve
 from daemon.engine.frames import Submit
 from daemon.errors import NotSupported
 from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.acceptance import Acceptance
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
@@ -166,6 +168,7 @@ async def _standing(
     pipeline.record = lambda *passed: ledger.add(
         replay.entry(*passed, profile=engine.profile or PROFILE, build="b")
     )
+    feedback = Acceptance(ledger, lambda path: document.text if (document := known(mirror, path)) else None)
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
 
@@ -182,6 +185,7 @@ async def _standing(
         metrics=metrics,
         documents=mirror,
         ledger=ledger,
+        feedback=feedback,
         patience=patience or Patience(),
     )
     served = await serve(build(house), house, folder / "d.sock", 0)
@@ -192,4 +196,5 @@ async def _standing(
         await served.close()
         await pipeline.close()
         await engine.close()
+        feedback.close()
         await asyncio.to_thread(ledger.close)
