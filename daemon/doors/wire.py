@@ -91,7 +91,11 @@ def reply(body: Any, status: int = 200) -> web.Response:
 
 async def read_json(request: web.Request, kind: type[T]) -> T:
     """The body as `kind`; unknown fields are ignored. BadRequest names the field or the position."""
-    body = await _read(request)
+    return decoded(await read_raw(request), kind)
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    """A body that was read already, as read_json gives it."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -102,7 +106,8 @@ async def read_json(request: web.Request, kind: type[T]) -> T:
         raise BadRequest("The JSON is nested too deeply") from error
 
 
-async def _read(request: web.Request) -> bytes:
+async def read_raw(request: web.Request) -> bytes:
+    """The body, once or again; BadRequest, TooLarge or SlowClient when it does not come whole."""
     try:
         async with asyncio.timeout(request.app[HOUSE].patience.body):
             return await request.read()
