@@ -13,7 +13,7 @@ from aiohttp import web
 from daemon.doors.house import HOUSE, TRAFFIC, House, OnText, Traffic
 from daemon.doors.wire import Events, error_body, known
 from daemon.errors import Overloaded
-from daemon.nouns import Completion, CompletionRequest, Range
+from daemon.nouns import Completion, CompletionRequest, Range, StopReason
 
 MAX_TOKENS = 4096
 MAX_MS = 600_000
@@ -65,8 +65,10 @@ async def _answered(
     except asyncio.CancelledError:
         if not traffic.draining or _told_to_end():
             house.metrics.count("answers", "vanished")
+            if pieces:  # who reads a stream as far as it wants, and hangs up, shows what it read
+                house.feedback.answered(ask, _cut(ask, "".join(pieces), "word"))
             raise
-        done = _stopped(ask, "".join(pieces))
+        done = _cut(ask, "".join(pieces), "cancelled", "the daemon is stopping")
     finally:
         traffic.works.discard(work)
     house.feedback.answered(ask, done)
@@ -80,15 +82,9 @@ def _told_to_end() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _stopped(ask: CompletionRequest, text: str) -> Completion:
+def _cut(ask: CompletionRequest, text: str, stop: StopReason, note: str = "") -> Completion:
     cursor = len(ask.prefix)
-    return Completion(
-        id=ask.id,
-        text=text,
-        replace=Range(start=cursor, end=cursor),
-        stop="cancelled",
-        note="the daemon is stopping",
-    )
+    return Completion(id=ask.id, text=text, replace=Range(start=cursor, end=cursor), stop=stop, note=note)
 
 
 async def streamed(

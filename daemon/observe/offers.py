@@ -90,6 +90,8 @@ class Offer:
         whole = self.text.rstrip()
         if more + self.replaced >= len(whole) and text.startswith(whole, at):
             return self.text
+        if not text.startswith(self.after[:_PASSED], at + more + self.replaced):
+            return None  # the change is elsewhere
         new = text[at : at + more]
         while new and new[-1] in _CLOSERS and not self.text.startswith(new):
             new = new[:-1]
@@ -125,7 +127,7 @@ class Offer:
 
     def passed(self, new: str) -> bool:
         """Whether the person went past the place without taking anything."""
-        return bool(self.after.strip()) and new.startswith(self.after[:_PASSED])
+        return bool(self.after.strip()) and new[:_PASSED] == self.after[:_PASSED][: len(new)]
 
     def goes_on(self, request_id: str, text: str) -> bool:
         """Whether the answer to a request is what is left of this one, or more of it."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.house import Standing, standing
+from support.house import Standing, head_and_body, standing
+from support.waiting import until
 
 SESSION = Path(__file__).parent.parent / "data" / "wire" / "llama_vim_session.jsonl"
 TEXT = "for row in rows:\n        total += row"
@@ -94,3 +96,17 @@ async def test_the_recorded_session_of_an_editor_that_tells_nothing() -> None:
         total = await totals(house)
         assert total["answers"] > 5
         assert (total["accepted"], total["whole"], total["characters"]) == (1, 1, len("return total"))
+
+
+async def test_who_reads_a_stream_as_far_as_it_wants_shows_what_it_read() -> None:
+    async with standing("for row in rows:\n        total += row\n        more()\n") as house:
+        house.engine.hold_after = 8
+        reader, writer = await house.connect()
+        writer.write(head_and_body("POST", "/v1/complete", {**BODY, "stream": True}))
+        async with asyncio.timeout(10):
+            await reader.readuntil(b"rows:")
+        writer.close()
+        await until(lambda: house.metrics.total("answers", "vanished"))
+        house.house.feedback.close()  # type: ignore[attr-defined]
+        total = await totals(house)
+        assert (total["answers"], total["left"] + total["over"]) == (1, total["shown"])

@@ -173,6 +173,9 @@ async def test_replaced_text_and_crlf() -> None:
         (ABOVE + "    while" + BELOW, [("over", 0)]),
         (ABOVE + "    " + BELOW, []),
         ("# above\n" + ABOVE + "    " + BELOW, []),
+        (ABOVE + "    " + BELOW + "# below\n", []),
+        (ABOVE + "    f()" + BELOW, [("over", 0)]),
+        (ABOVE + "    f)" + BELOW, []),
         (ABOVE + BELOW, []),
     ],
 )
