@@ -21,12 +21,14 @@ from daemon.doors.answers import answer, client_key, new_id
 from daemon.doors.feedback import Told, tell
 from daemon.doors.house import HOUSE, House
 from daemon.doors.ledger import explained
-from daemon.doors.wire import decoded, read_json, read_raw, reply, within
+from daemon.doors.steady import Steady
+from daemon.doors.wire import parse, read_body, read_json, reply, within
 from daemon.errors import BadRequest, ForetypeError, Loading
 from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Sampling
 from daemon.settings import Complete
 
 DOOR = "tabby"
+STEADY: web.AppKey[Steady] = web.AppKey("steady", Steady)
 SPOKEN = "v0.30.0"
 """Whose dialect this is. Clients look at it: of a server older than 0.9 they do not ask the settings that
 keep them from sending usage to their maker."""
@@ -106,15 +108,17 @@ def routes() -> list[tuple[str, str, Any]]:
 
 async def alone(request: web.Request) -> web.StreamResponse:
     """`/v1/completions` where nobody else speaks there."""
-    return await completions(request, await read_raw(request))
+    return await completions(request, await read_body(request))
 
 
 async def completions(request: web.Request, raw: bytes) -> web.StreamResponse:
     """One choice. Its text is empty where there is nothing to say, and for next-edit suggestions, which no
     model here is trained on."""
-    body, house = decoded(raw, Ask), request.app[HOUSE]
+    body, house = parse(raw, Ask), request.app[HOUSE]
     debug = body.debug_options or Debug()
     ask = _request(body, debug, house.settings.complete, client_key(request, DOOR, None))
+    extras = request.app[STEADY].extras(ask.client, ask.path or "", ask.extras)
+    ask = msgspec.structs.replace(ask, extras=extras)
     mode = body.mode or "standard"
     done = None if mode == NEXT_EDIT else await answer(request, ask)
     text = done.text if done is not None and done.stop not in llama.UNFINISHED else ""

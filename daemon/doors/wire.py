@@ -91,10 +91,10 @@ def reply(body: Any, status: int = 200) -> web.Response:
 
 async def read_json(request: web.Request, kind: type[T]) -> T:
     """The body as `kind`; unknown fields are ignored. BadRequest names the field or the position."""
-    return decoded(await read_raw(request), kind)
+    return parse(await read_body(request), kind)
 
 
-def decoded(body: bytes, kind: type[T]) -> T:
+def parse(body: bytes, kind: type[T]) -> T:
     """A body that was read already, as read_json gives it."""
     try:
         return msgspec.json.decode(body, type=kind)
@@ -106,7 +106,7 @@ def decoded(body: bytes, kind: type[T]) -> T:
         raise BadRequest("The JSON is nested too deeply") from error
 
 
-async def read_raw(request: web.Request) -> bytes:
+async def read_body(request: web.Request) -> bytes:
     """The body, once or again; BadRequest, TooLarge or SlowClient when it does not come whole."""
     try:
         async with asyncio.timeout(request.app[HOUSE].patience.body):

@@ -20,8 +20,8 @@ _CLIENTS = 64
 _FOLLOWED = 256
 _SEEN = 8_000
 """Characters on each side of a cursor that are kept of the last text of a client, in memory."""
-_LONG = 4_000
-"""A longer text is compared beside the loop."""
+_LONG, _LARGE = 400, 100_000
+"""A longer text, or one in a larger document, is compared beside the loop: that may take a millisecond."""
 _LATE = 0.5
 """Share of its time by which a look may be late, after a computer slept; later than that it is left out."""
 
@@ -74,7 +74,7 @@ class Looks:
         text = self._text_of(found.path) if found.path else None
         now, at = (self._seen.get(found.client, ""), None) if text is None else (text, found.offset)
         parts = (found.before, found.text[: found.taken], found.after, now, at)
-        if len(parts[1]) > _LONG:
+        if found.taken > _LONG or len(now) > _LARGE:
             return await asyncio.to_thread(kept, *parts)
         return kept(*parts)
 

@@ -12,6 +12,7 @@ from support.house import Standing, standing
 
 from daemon.documents.opening import known
 from daemon.doors import tabby
+from daemon.doors.steady import PAUSE_S, Steady
 from daemon.nouns import Extra
 
 SESSION = Path(__file__).parent.parent / "data" / "wire" / "tabby_agent_session.jsonl"
@@ -107,6 +108,39 @@ async def test_what_the_editor_found_becomes_context() -> None:
         )
         await ask(house, {"declarations": [piece], "clipboard": " "}, debug_options={})
         assert house.pipeline.requests[1].extras == (Extra(text="X = 1", filename="src/x.py"),)
+        await ask(house, {"declarations": [{"filepath": "d2.py", "body": "D2"}], "clipboard": "c"})
+        assert house.pipeline.requests[2].extras == (
+            Extra(text="X = 1", filename="src/x.py"),
+            Extra(text="c", kind="clipboard"),
+        )
+
+
+async def test_typing_costs_little_whatever_the_editor_finds_meanwhile() -> None:
+    async with standing("1") as house:
+        for number, typed in enumerate(("x", "xy", "xyz")):
+            snippets = [{"filepath": f"d{number}.py", "body": f"D = {number}"}]
+            await ask(house, {"prefix": f"{PREFIX}{typed}", "declarations": snippets})
+        first, *others = (house.engine.work[job.id] for job in house.engine.jobs)
+        assert first > 60
+        assert max(others) < 8
+
+
+def test_snippets_stay_while_a_person_types() -> None:
+    now = 0.0
+    steady = Steady(lambda: now)
+    one, two = (Extra(text="one"),), (Extra(text="two"),)
+    assert steady.extras("c", "a.py", ()) == ()
+    assert steady.extras("c", "a.py", one) == one
+    for _ in range(9):
+        now += PAUSE_S - 0.5
+        assert steady.extras("c", "a.py", two) == one
+    assert steady.extras("d", "a.py", two) == two
+    now += PAUSE_S
+    assert steady.extras("c", "a.py", two) == two
+    assert steady.extras("c", "b.py", one) == one
+    for number in range(100):
+        steady.extras(f"c{number}", "b.py", two)
+    assert steady.extras("c", "b.py", two) == two, "the oldest are forgotten"
 
 
 @pytest.mark.parametrize(
