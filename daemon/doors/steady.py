@@ -1,8 +1,8 @@
 """Snippets of a client that stay while a person types.
 
 Some clients choose them anew for each keystroke, by the words before the cursor. In the prompt they stand
-before the text, where each change has all that follows evaluated again. So those of a burst's first request stay,
-in their order, until the person pauses or goes to another file.
+before the text, where each change has all that follows evaluated again. So those of a burst's first request
+stay, in their order, until the person pauses or goes to another file.
 """
 
 from __future__ import annotations
