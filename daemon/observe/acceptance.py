@@ -6,8 +6,8 @@ much of what was taken still stands later. Counts only, for this machine alone.
 
 Clients that tell nothing are judged by the texts they send: an answer that the next text holds in its place
 was taken, one that it contradicts was typed over. Who types letter by letter along an answer has typed it; of
-a client that asks nothing meanwhile, that cannot be told from taking it. Where a client tells, only what it
-tells counts as taken.
+a client that asks nothing meanwhile, that cannot be told from taking it. Where a client tells
+what is taken, only that counts as taken.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Acceptance:
         self._known: OrderedDict[str, tuple[Offer, int]] = OrderedDict()
         """Id of an answer → the offer that it is of, and where in it the answer begins."""
         self._telling: OrderedDict[str, None] = OrderedDict()
-        """Clients that tell what they show and what is taken."""
+        """Clients that tell what is taken and what is not; some only tell what they show."""
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._looking: asyncio.Task[None] | None = None
@@ -87,14 +87,14 @@ class Acceptance:
             return
         found, now = self._open.get(request.client), self._clock()
         if found is not None and request.alternative and found.here(request):
-            found.others[request.id] = found.text[: found.done] + text
-            self._know(request.id, found, found.done)
+            found.others[completion.id] = found.text[: found.done] + text
+            self._know(completion.id, found, found.done)
         elif found is not None and found.goes_on(request.id, text):
             found.text, found.heard = found.text[: found.done] + text, now
-            self._know(request.id, found, found.done)
+            self._know(completion.id, found, found.done)
         else:
             new = offer(request, completion, text, now)
-            self._know(request.id, new, 0)
+            self._know(completion.id, new, 0)
             if found is not None and found.ahead == request.id:
                 found.following = new
             elif not request.alternative:
@@ -110,7 +110,7 @@ class Acceptance:
 
     def shown(self, answer_id: str) -> bool:
         """The client shows an answer; False when its id is not known (any more)."""
-        if (told := self._told(answer_id)) is not None:
+        if (told := self._told(answer_id, judged=False)) is not None:
             self._write(told[0])
         return told is not None
 
@@ -230,10 +230,11 @@ class Acceptance:
     def _know(self, answer_id: str, found: Offer, start: int) -> None:
         keep(self._known, answer_id, (found, start), _IDS)
 
-    def _told(self, answer_id: str) -> tuple[Offer, int] | None:
-        """The offer of an id that a client names: it is shown, and the client is one that tells."""
+    def _told(self, answer_id: str, *, judged: bool = True) -> tuple[Offer, int] | None:
+        """The offer of an id that a client names: it is shown. With `judged` the client is one that tells."""
         if (told := self._known.get(answer_id)) is not None:
-            keep(self._telling, told[0].client, None, _CLIENTS)
+            if judged:
+                keep(self._telling, told[0].client, None, _CLIENTS)
             told[0].fate = msgspec.structs.replace(told[0].fate, told=True)
         return told
 

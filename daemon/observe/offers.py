@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from daemon.documents.document import language_of
 from daemon.documents.positions import normalise
 from daemon.nouns import Completion, CompletionRequest, StopReason
 from daemon.observe.fates import OUTCOMES, TAKEN, Fate, Outcome
@@ -17,6 +18,8 @@ _LATER = 4_000
 _PASSED = 40
 """A text that goes on with so much of what stood behind the place says that the person moved past it."""
 _CLOSERS = ")]}\"'`>"
+_LONGEST_NAME = 40
+"""Of a language that only the client knows."""
 _LEAST = 2
 """Characters that come at once; one alone was typed."""
 _UNSEEN: tuple[StopReason, ...] = ("cancelled", "superseded", "engine", "off")
@@ -181,12 +184,17 @@ def offer(request: CompletionRequest, completion: Completion, text: str, now: fl
     )
 
 
+def _language(request: CompletionRequest, completion: Completion) -> str:
+    found = None if completion.language else language_of(request.path or "", b"", request.language)
+    return completion.language or (found.name if found else request.language or "")
+
+
 def _fate(request: CompletionRequest, completion: Completion, now: float) -> Fate:
     return Fate(
         id=completion.id,
         at=now,
         door=request.door,
-        language=completion.language or request.language or "",
+        language=_language(request, completion)[:_LONGEST_NAME],
         window=completion.window.partition(":")[0],
         tiers=" ".join(sorted({segment.tier for segment in completion.segments if segment.tier})),
     )

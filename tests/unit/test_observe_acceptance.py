@@ -193,17 +193,44 @@ async def test_what_the_client_tells_goes_before_what_texts_say() -> None:
     person = Person()
     one = person.shown("    ", LINE)
     assert person.acceptance.shown(one)
+    assert person.acceptance.dismissed(one)
+    two = person.shown("    ", LINE)
     person.wait(1)
     person.ask("    " + LINE)
-    assert person.outcomes == [("typed", 0)]
-    assert person.acceptance.accepted(one, "accepted", elapsed_ms=700)
-    assert person.outcomes == [("whole", len(LINE))]
-    assert (person.rows[one].told, person.rows[one].after_ms) == (True, 700.0)
-    two = person.shown("    ", LINE)
-    assert person.acceptance.dismissed(two)
-    assert person.outcomes[1:] == [("dismissed", 0)]
+    assert person.outcomes == [("dismissed", 0), ("typed", 0)]
+    assert person.acceptance.accepted(two, "accepted", elapsed_ms=700)
+    assert person.outcomes == [("dismissed", 0), ("whole", len(LINE))]
+    assert (person.rows[two].told, person.rows[two].after_ms) == (True, 700.0)
     assert not person.acceptance.accepted("cmpl-x", "accepted")
     assert not person.acceptance.shown("")
+
+
+async def test_who_tells_only_what_is_shown_is_judged_by_the_texts() -> None:
+    person = Person()
+    person.acceptance.shown(person.shown("    ", LINE))
+    person.wait(0.5)
+    person.ask("    " + LINE)
+    person.acceptance.shown(person.shown("    ", LINE))
+    person.wait(0.5)
+    person.ask("    x")
+    assert person.outcomes == [("whole", len(LINE)), ("over", 0)]
+    assert all(row.told for row in person.rows.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "named", "known", "language"),
+    [
+        ("a.py", None, "", "python"),
+        (None, "golang", "", "go"),
+        (None, "x" * 99, "", "x" * 40),
+        ("a.py", None, "go", "go"),
+    ],
+)
+async def test_the_language(path: str | None, named: str | None, known: str, language: str) -> None:
+    person = Person()
+    person.answer(person.ask("    ", path=path, language=named), LINE, language=known)
+    person.acceptance.close()
+    assert [row.language for row in person.rows.values()] == [language]
 
 
 async def test_told_parts() -> None:
