@@ -92,7 +92,7 @@ class Offer:
             return None
         whole = self.text.rstrip()
         if more + self.replaced >= len(whole) and text.startswith(whole, at):
-            return self.text
+            return self.text[: more + self.replaced]
         if not text.startswith(self.after[:_PASSED], at + more + self.replaced):
             return None  # the change is elsewhere
         new = text[at : at + more]
