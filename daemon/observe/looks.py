@@ -14,6 +14,7 @@ from daemon.nouns import CompletionRequest
 from daemon.observe.fates import MARKS
 from daemon.observe.offers import Offer
 from daemon.observe.retention import kept
+from indexer.content import denied
 
 _T = TypeVar("_T")
 _CLIENTS = 64
@@ -45,6 +46,8 @@ class Looks:
 
     def see(self, request: CompletionRequest) -> None:
         """What a client's text is now, for those whose documents are not followed."""
+        if denied(request.path or ""):
+            return
         near = request.prefix[-_SEEN:] + request.suffix[:_SEEN]
         keep(self._seen, request.client, near, _CLIENTS)
 

@@ -159,7 +159,7 @@ class Offer:
 
 def offered(request: CompletionRequest, completion: Completion) -> str:
     """The text (LF only) that an editor will show; empty when there is none, or nobody looks at it."""
-    measures = request.margins or not request.cache or request.anchor_lines is not None
+    measures = request.margins or request.anchor_lines is not None
     if request.warm or measures or completion.stop in _UNSEEN:
         return ""
     text, _ = normalise(completion.text)

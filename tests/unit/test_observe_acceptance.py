@@ -249,7 +249,7 @@ async def test_what_nobody_looks_at_is_not_shown() -> None:
     person = Person()
     person.answer(person.ask("    ", warm=True), LINE)
     person.answer(person.ask("    ", margins=True), LINE)
-    person.answer(person.ask("    ", cache=False), LINE)
+    person.answer(person.ask("    ", anchor_lines=3), LINE)
     person.answer(person.ask("    "), LINE, stop="superseded")
     person.answer(person.ask("    "), " \n")
     person.acceptance.close()
