@@ -234,11 +234,11 @@ async def events(request: web.Request) -> web.Response:
 
 
 async def health(request: web.Request) -> web.Response:
-    """Facts of the server. An error until the model is loaded: a client that is told of a server without a
+    """Facts of the server. An error until a model was loaded: a client that is told of a server without a
     model does not ask again, one that is told of none does."""
     house = request.app[HOUSE]
     profile = house.engine.profile
-    if profile is None or house.engine.state.phase != "ready":
+    if profile is None or house.engine.state.phase in ("failed", "stopped"):
         raise Loading("Loading model")
     gpu = profile.backend != "CPU"
     device = profile.backend.lower()
