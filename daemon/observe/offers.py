@@ -21,7 +21,10 @@ _CLOSERS = ")]}\"'`>"
 _LONGEST_NAME = 40
 """Of a language that only the client knows."""
 _LEAST = 2
-"""Characters that come at once; one alone was typed."""
+"""Characters of an answer that come at once; one alone was typed."""
+_BURST = 4
+"""Characters of a part of one: fewer may have been typed between two requests of a client that waits a little
+before each."""
 _UNSEEN: tuple[StopReason, ...] = ("cancelled", "superseded", "engine", "off")
 """Stops after which a text is not shown."""
 _WORD_END = re.compile(r"\s*(?:\w+|[^\w\s]+)")
@@ -120,8 +123,9 @@ class Offer:
         """What it means that so many characters stand, by where the newest of them end."""
         came, text = characters - self.done, self.text
         if self.complete(characters):
-            return "whole" if came >= _LEAST or self.taken else "typed"
-        if came < _LEAST:
+            at_once = came >= (_BURST if self.done else _LEAST)
+            return "whole" if at_once or self.taken else "typed"
+        if came < _BURST:
             return None
         if text[characters - 1] == "\n" or text[characters] == "\n":
             return "line"

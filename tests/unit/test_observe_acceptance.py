@@ -35,7 +35,8 @@ async def test_a_row_says_what_kind_of_answer_it_was_and_quotes_nothing() -> Non
         (LINE + "\n", LINE, "whole", len(LINE)),
         (BLOCK, LINE, "line", len(LINE)),
         (BLOCK, LINE + "\n", "line", len(LINE) + 1),
-        (LINE, "for", "word", 3),
+        (LINE, "for", "left", 0),
+        (LINE, "for ", "word", 4),
         (LINE, "for row", "word", 7),
         (LINE, "fo", "left", 0),
         (LINE, "f", "left", 0),
@@ -78,7 +79,7 @@ async def test_typing_on_and_taking_the_rest_is_one_answer() -> None:
 async def test_word_by_word_to_the_end() -> None:
     person = Person()
     person.shown("    ", LINE)
-    for part in ("for", "for row", "for row in", LINE):
+    for part in ("for ", "for row", "for row in", LINE):
         person.wait(1)
         person.ask("    " + part)
     assert person.outcomes == [("whole", len(LINE))]
@@ -169,7 +170,7 @@ async def test_replaced_text_and_crlf() -> None:
     ("now", "outcomes"),
     [
         (ABOVE + "    " + LINE + BELOW, [("whole", len(LINE))]),
-        (ABOVE + "    for" + BELOW, []),
+        (ABOVE + "    for row" + BELOW, []),
         (ABOVE + "    while" + BELOW, [("over", 0)]),
         (ABOVE + "    " + BELOW, []),
         ("# above\n" + ABOVE + "    " + BELOW, []),
@@ -286,3 +287,14 @@ async def test_off_follows_nothing() -> None:
     person.wait(1)
     person.ask("    " + LINE)
     assert person.rows == {}
+
+
+async def test_a_burst_of_typing_is_not_taking() -> None:
+    """Of a client that waits a little before it asks."""
+    person = Person()
+    person.shown("    ", LINE)
+    for at in (3, 6, 8, 11, 14, len(LINE)):
+        person.wait(0.4)
+        person.shown("    " + LINE[:at], LINE[at:] or "\n    pass")
+    person.acceptance.close()
+    assert person.outcomes[0] == ("typed", 0)

@@ -41,12 +41,12 @@ def act(source: random.Random, answer: str, suffix: str) -> tuple[str, str, int]
     """(what stands in the place afterwards, outcome, characters taken)."""
     whole = answer.rstrip()
     action = source.choice(("whole", "more", "part", "over", "nothing"))
-    if action == "whole" or (action == "part" and len(whole) < 4):
+    if action == "whole" or (action == "part" and len(whole) < 6):
         return whole, "whole", len(whole)
     if action == "more":
         return answer + "more", "whole", len(answer)
     if action == "part":
-        at = source.randint(2, len(whole) - 1)
+        at = source.randint(4, len(whole) - 1)
         line = answer[at - 1] == "\n" or answer[at] == "\n"
         kind = "line" if line else "word" if ends_word(answer, at) else "left"
         return answer[:at], kind, 0 if kind == "left" else at
