@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +72,8 @@ class Standing:
     served: Served
     mirror: Mirror
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    clock: list[float] = field(default_factory=lambda: [0.0])
+    """Seconds by which the clock is ahead of whoever follows what becomes of answers."""
 
     @property
     def metrics(self) -> Metrics:
@@ -168,7 +171,12 @@ async def _standing(
     pipeline.record = lambda *passed: ledger.add(
         replay.entry(*passed, profile=engine.profile or PROFILE, build="b")
     )
-    feedback = Acceptance(ledger, lambda path: document.text if (document := known(mirror, path)) else None)
+    clock = [0.0]
+    feedback = Acceptance(
+        ledger,
+        lambda path: document.text if (document := known(mirror, path)) else None,
+        clock=lambda: time.time() + clock[0],
+    )
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
 
@@ -190,7 +198,7 @@ async def _standing(
     )
     served = await serve(build(house), house, folder / "d.sock", 0)
     try:
-        yield Standing(engine, recorder, house, served, mirror, stopped)
+        yield Standing(engine, recorder, house, served, mirror, stopped, clock)
     finally:
         engine.go_on()
         await served.close()

@@ -110,3 +110,25 @@ async def test_who_reads_a_stream_as_far_as_it_wants_shows_what_it_read() -> Non
         house.house.feedback.close()  # type: ignore[attr-defined]
         total = await totals(house)
         assert (total["answers"], total["left"] + total["over"]) == (1, total["shown"])
+
+
+@pytest.mark.parametrize("door", ["native", "infill", "tabby"])
+@pytest.mark.parametrize("then", ["whole", "over"])
+async def test_every_dialect_has_figures_without_telling_anything(door: str, then: str) -> None:
+    before, after = "def total(rows):\n    ", "\n\nprint(1)\n"
+
+    async def ask(house: Standing, prefix: str) -> None:
+        path, body = {
+            "native": ("/v1/complete", {"prefix": prefix, "suffix": after, "lines": "line"}),
+            "infill": ("/infill", {"input_prefix": prefix, "input_suffix": after}),
+            "tabby": ("/v1/completions", {"segments": {"prefix": prefix, "suffix": after}}),
+        }[door]
+        assert (await house.ask("POST", path, body)).status == 200
+
+    async with standing("return sum(rows)") as house:
+        await ask(house, before)
+        house.clock[0] = 1.0
+        await ask(house, before + ("return sum(rows)" if then == "whole" else "x = 1"))
+        by = (await house.ask("GET", "/v1/stats")).json["by"]
+        (row,) = by["door"]
+        assert (row["name"], row["shown"], row[then]) == (door, 1, 1)
