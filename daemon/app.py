@@ -17,6 +17,7 @@ import msgspec
 
 import daemon
 from daemon import instance, paths, replay
+from daemon.documents.opening import known
 from daemon.doors import http
 from daemon.doors.house import House, Patience
 from daemon.doors.status import Facts, status_body
@@ -26,6 +27,7 @@ from daemon.errors import LifecycleError, ModelError
 from daemon.indexing import IndexingClient
 from daemon.instance import Hello, Holder, Lock
 from daemon.models import catalogue
+from daemon.observe.acceptance import Acceptance
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
@@ -90,6 +92,7 @@ class _Life:
         self._pipeline.working = self._indexing.working
         self._ledger = Ledger(paths.state_dir() / "ledger.db", settings.ledger)
         self._pipeline.record = self._record
+        self._acceptance = Acceptance(self._ledger, self._text_of, on=settings.ledger.on)
         self._house = House(
             pipeline=self._pipeline,
             settings=settings,
@@ -100,6 +103,7 @@ class _Life:
             metrics=self._metrics,
             documents=self._pipeline.mirror,
             ledger=self._ledger,
+            feedback=self._acceptance,
             patience=Patience(read=settings.server.read_s),
         )
 
@@ -107,6 +111,10 @@ class _Life:
         """A ledger row of what one request went through."""
         if (profile := self._engine.profile) is not None:
             self._ledger.add(replay.entry(*passed, profile=profile, build=self._hello.build))
+
+    def _text_of(self, path: str) -> str | None:
+        document = known(self._pipeline.mirror, path)
+        return document.text if document is not None else None
 
     async def live(self, lock: Lock, socket_path: Path, port: int) -> int:
         """Open the doors, load the model, wait for the end, close everything."""
@@ -138,6 +146,7 @@ class _Life:
                 )
         except TimeoutError:
             _log.warning("ended without waiting for everything")
+        self._acceptance.close()
         await asyncio.to_thread(self._ledger.close)
         return 0
 

@@ -221,10 +221,11 @@ class Completion(Noun, frozen=True):
     window: str = ""
     """The window class and why."""
     epoch: int = 0
+    language: str = ""
     head: str = ""
     """See Prompt.head."""
     coalesced: str = ""
-    """Id of the request whose run gave this answer too; empty for a run of its own."""
+    """See Generation.joined."""
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""

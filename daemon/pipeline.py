@@ -134,6 +134,7 @@ class Pipeline:
             emitter.finish(generation, prompt.segments, prompt.reason),
             window=f"{planned.window.name}: {planned.window.reason}",
             epoch=planned.stable.epoch,
+            language=planned.around.language,
             head=prompt.head,
             coalesced=generation.joined,
         )

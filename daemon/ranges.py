@@ -44,6 +44,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "index.busy_share": (0.01, 64.0),
     "ledger.rows": (1, 1_000_000),
     "ledger.keep_text_minutes": (-1, 527_040),
+    "ledger.answers": (0, 1_000_000),
+    "ledger.shown_ms": (0, 60_000),
     "index.poll_s": (0.1, 86_400.0),
 }
 """Key → (lowest, highest) value."""

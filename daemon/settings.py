@@ -186,6 +186,10 @@ class Ledger(Section, frozen=True):
     """The newest requests; older ones go."""
     keep_text_minutes: float = 30.0
     """How long prompts and answers are kept beside the counts; 0: never; -1: as long as their rows."""
+    answers: int = 20_000
+    """The newest answers of which it is remembered what became of them: counts and times."""
+    shown_ms: int = 750
+    """An answer that stood for less counts as shown only where the editor says so or it was taken."""
 
 
 class Doors(Section, frozen=True):

@@ -24,6 +24,7 @@ COMMANDS = {
     "audit": "daemon.cli.audit",
     "explain": "daemon.cli.explain",
     "replay": "daemon.cli.replay",
+    "stats": "daemon.cli.stats",
     "doctor": "daemon.cli.doctor",
     "bench": "daemon.cli.bench",
 }
@@ -35,6 +36,7 @@ examples:
   foretype complete src/orders.py:10:5       ghost text at line 10, column 5
   foretype status                            model, device and why, cache reuse, refusals
   foretype audit                             what the last prompts were made of; also: explain ID, replay ID
+  foretype stats                             what became of the answers: shown, taken, typed over
   foretype index add ~/src/project           index a repository; `index status` shows what is in it
   foretype models pull qwen2.5-coder-1.5b-q4_k_m
   foretype up --model ~/models/mine.gguf --port 8013

@@ -22,12 +22,17 @@ def add_options(parser: argparse.ArgumentParser, *, one: bool) -> None:
 
 
 def ask(
-    arguments: argparse.Namespace, method: str, path: str, timeout: float = client.TIMEOUT_S
+    arguments: argparse.Namespace,
+    method: str,
+    path: str,
+    timeout: float = client.TIMEOUT_S,
+    *,
+    below: str = "/v1/ledger",
 ) -> dict[str, Any]:
-    """What the daemon answers at `path` below /v1/ledger; printed when JSON is asked for."""
+    """What the daemon answers at `path` below another; printed when JSON is asked for."""
     token = common.load(arguments).server.token
     at = dataclasses.replace(client.address(), token=token)
-    body = client.request(method, f"/v1/ledger{path}", None, timeout, at)
+    body = client.request(method, f"{below}{path}", None, timeout, at)
     if arguments.json:
         print(json.dumps(body, ensure_ascii=False, indent=2))
     return body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daemon.documents.document import Region
+from daemon.documents.document import Document, Region
 from daemon.documents.mirror import Mirror
 from daemon.documents.regions import AROUND
 from daemon.nouns import CompletionRequest
@@ -11,7 +11,7 @@ from daemon.nouns import CompletionRequest
 def opening(mirror: Mirror, client: str, path: str) -> CompletionRequest | None:
     """A warm request at the end of the line the client is at, of the one worked on last, else of the first;
     None when nothing is kept."""
-    document = next((found for found in mirror.documents() if found.path == path), None)
+    document = known(mirror, path)
     if document is None:
         return None
     line = mirror.line(client, path)
@@ -31,6 +31,11 @@ def opening(mirror: Mirror, client: str, path: str) -> CompletionRequest | None:
         whole=True,
         warm=True,
     )
+
+
+def known(mirror: Mirror, path: str) -> Document | None:
+    """What is kept of a document."""
+    return next((found for found in mirror.documents() if found.path == path), None)
 
 
 def _line(region: Region) -> int:

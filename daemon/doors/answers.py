@@ -13,7 +13,7 @@ from aiohttp import web
 from daemon.doors.house import HOUSE, TRAFFIC, House, OnText, Traffic
 from daemon.doors.wire import EVENTS, Events, Form, error_body, known
 from daemon.errors import Overloaded
-from daemon.nouns import Completion, CompletionRequest, Range
+from daemon.nouns import Completion, CompletionRequest, Range, StopReason
 
 T = TypeVar("T")
 
@@ -52,6 +52,7 @@ async def _answered(
     house: House, traffic: Traffic, ask: CompletionRequest, on_text: OnText | None
 ) -> Completion:
     started = time.perf_counter()
+    house.feedback.asked(ask)
     pieces: list[str] = []
 
     async def pass_on(text: str) -> None:
@@ -66,10 +67,13 @@ async def _answered(
     except asyncio.CancelledError:
         if not traffic.draining or _told_to_end():
             house.metrics.count("answers", "vanished")
+            if pieces:  # who reads a stream as far as it wants, and hangs up, shows what it read
+                house.feedback.answered(ask, _cut(ask, "".join(pieces), "word"))
             raise
-        done = _stopped(ask, "".join(pieces))
+        done = _cut(ask, "".join(pieces), "cancelled", "the daemon is stopping")
     finally:
         traffic.works.discard(work)
+    house.feedback.answered(ask, done)
     house.metrics.answered(ask.door, done, (time.perf_counter() - started) * 1000)
     return done
 
@@ -80,15 +84,9 @@ def _told_to_end() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _stopped(ask: CompletionRequest, text: str) -> Completion:
+def _cut(ask: CompletionRequest, text: str, stop: StopReason, note: str = "") -> Completion:
     cursor = len(ask.prefix)
-    return Completion(
-        id=ask.id,
-        text=text,
-        replace=Range(start=cursor, end=cursor),
-        stop="cancelled",
-        note="the daemon is stopping",
-    )
+    return Completion(id=ask.id, text=text, replace=Range(start=cursor, end=cursor), stop=stop, note=note)
 
 
 async def streamed(

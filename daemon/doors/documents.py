@@ -42,7 +42,9 @@ async def documents(request: web.Request) -> web.Response:
         raise BadRequest("`path` must name a file")
     within("version", body.version or 0, -(2**53), 2**53)
     within("line", body.line or 0, 0, 2**31)
-    _tell(request.app[HOUSE].documents, body, client_key(request, DOOR, body.client))
+    house = request.app[HOUSE]
+    _tell(house.documents, body, client_key(request, DOOR, body.client))
+    house.feedback.changed(body.path)
     return reply({})
 
 

@@ -30,7 +30,7 @@ Refusal = tuple[str, ForetypeError]
 """Reason as counted, and what the client is told."""
 
 PEERS: web.AppKey[Peers] = web.AppKey("peers", Peers)
-LIGHT = frozenset({"/v1/hello", "/v1/stop", "/v1/status", "/health"})
+LIGHT = frozenset({"/v1/hello", "/v1/stop", "/v1/status", "/health", "/v1/health"})
 """Always answered, however full the house is."""
 
 _LOOPBACK = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?", re.IGNORECASE)

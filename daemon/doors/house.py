@@ -16,6 +16,7 @@ from aiohttp import web
 from daemon.engine.protocol import Engine
 from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.acceptance import Kind
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.settings import Server, Settings
@@ -31,6 +32,36 @@ class Pipeline(Protocol):
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request."""
+        ...
+
+
+class Feedback(Protocol):
+    """daemon.observe.acceptance.Acceptance as the doors see it. The last three are False for unknown ids."""
+
+    def asked(self, request: CompletionRequest) -> None:
+        """A request came in."""
+        ...
+
+    def answered(self, request: CompletionRequest, completion: Completion) -> None:
+        """Its answer goes out."""
+        ...
+
+    def changed(self, path: str) -> None:
+        """A document may have another text now."""
+        ...
+
+    def shown(self, answer_id: str) -> bool:
+        """The client shows an answer."""
+        ...
+
+    def accepted(
+        self, answer_id: str, kind: Kind, characters: int | None = None, elapsed_ms: float | None = None
+    ) -> bool:
+        """The person took it, or so many characters of it so far."""
+        ...
+
+    def dismissed(self, answer_id: str, elapsed_ms: float | None = None) -> bool:
+        """The person sent it away."""
         ...
 
 
@@ -87,6 +118,7 @@ class House:
     metrics: Metrics
     documents: Documents
     ledger: Ledger
+    feedback: Feedback
     patience: Patience = Patience()
 
 

@@ -17,10 +17,11 @@ from pathlib import Path
 
 from aiohttp import web
 
-from daemon.doors import completion, documents, infill, ledger, llama, native, ollama, openai
+from daemon.doors import completion, documents, feedback, infill, ledger, llama, native, ollama, openai, tabby
 from daemon.doors.guard import PEERS, errors, guard, no_invitation
 from daemon.doors.house import HOUSE, TRAFFIC, House, Patience, Pipeline, Traffic
 from daemon.doors.peers import Peers
+from daemon.doors.steady import Steady
 from daemon.errors import LifecycleError
 
 __all__ = ["House", "Patience", "Pipeline", "Served", "build", "serve"]
@@ -50,7 +51,8 @@ def build(house: House) -> web.Application:
     limit = house.settings.server.max_body_mb * 1024 * 1024
     app = web.Application(middlewares=[errors, guard], client_max_size=limit)
     app[HOUSE], app[TRAFFIC], app[PEERS] = house, Traffic.of(house.settings.server), Peers()
-    dialects = (native, documents, infill, completion, openai, ollama, llama, ledger)
+    app[tabby.STEADY] = Steady()
+    dialects = (native, documents, infill, completion, openai, tabby, ollama, llama, feedback, ledger)
     for method, path, handler in (route for dialect in dialects for route in dialect.routes()):
         app.router.add_route(method, path, handler, expect_handler=no_invitation)
     app.on_response_prepare.append(_sign)

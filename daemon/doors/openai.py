@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from daemon.doors import llama, options, prompts
+from daemon.doors import llama, options, prompts, tabby
 from daemon.doors.answers import stream
 from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
@@ -54,8 +54,9 @@ class Ask(prompts.Ours, frozen=True, kw_only=True):
     messages: Any = None
 
 
-class _Segments(msgspec.Struct, frozen=True):
+class _Tabbys(msgspec.Struct, frozen=True):
     segments: Any = None
+    debug_options: Any = None
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,11 @@ def routes() -> list[tuple[str, str, Any]]:
 
 
 async def any_completions(request: web.Request) -> web.StreamResponse:
-    """Two dialects have this address: Tabby's clients send `segments`."""
+    """Two dialects have this address: Tabby's clients send `segments`, or `debug_options`."""
     raw = await read_body(request)
-    if parse(raw, _Segments).segments is not None:
-        raise BadRequest("`segments` are not understood here", "Send `prompt` and `suffix`")
+    found = parse(raw, _Tabbys)
+    if found.segments is not None or found.debug_options is not None:
+        return await tabby.completions(request, raw)
     return await completions(request, raw)
 
 

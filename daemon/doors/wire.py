@@ -103,7 +103,7 @@ async def read_json(request: web.Request, kind: type[T]) -> T:
 
 
 def parse(body: bytes, kind: type[T]) -> T:
-    """See read_json."""
+    """A body that was read already, as read_json gives it."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -115,7 +115,7 @@ def parse(body: bytes, kind: type[T]) -> T:
 
 
 async def read_body(request: web.Request) -> bytes:
-    """The whole body, as far as it may be long and come slowly."""
+    """The body, once or again; BadRequest, TooLarge or SlowClient when it does not come whole."""
     try:
         async with asyncio.timeout(request.app[HOUSE].patience.body):
             return await request.read()

@@ -20,11 +20,13 @@ from typing import Any, TypeVar
 
 from daemon.errors import BadRequest, NotSupported, Overloaded
 from daemon.observe.entries import Entry
+from daemon.observe.fates import Fate
 from daemon.observe.ring import Ring, damaged, put_aside, remove
 from daemon.settings import Ledger as Settings
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+_Row = Entry | Fate
 _Question = tuple[Callable[[Ring], Any], "Future[Any]"]
 WAITING = 256
 """Rows that may wait for the thread."""
@@ -46,7 +48,7 @@ class Ledger:
         self._path, self._settings = path, settings
         self._keep_s = settings.keep_text_minutes * 60
         self._look_s = min(_LOOK_S, self._keep_s / _LOOKS) if self._keep_s > 0 else None
-        self._queue: queue.Queue[Entry | _Question | None] = queue.Queue(WAITING)
+        self._queue: queue.Queue[_Row | _Question | None] = queue.Queue(WAITING)
         self._thread = threading.Thread(target=self._live, name="ledger", daemon=True)
         self._ring: Ring | None = None
         self._tried = float("-inf")
@@ -58,7 +60,7 @@ class Ledger:
         """Open the file in the background. With `on` false there is no file, and one that was is removed."""
         self._thread.start()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry | Fate) -> None:
         """Leave a row. Returns at once."""
         if self._settings.on:
             try:
@@ -83,6 +85,11 @@ class Ledger:
         if len(found) > 1 and not exact:
             raise BadRequest(f"more than one request begins with {prefix!r}", "Give more of the id")
         return (exact or found)[0]
+
+    async def figures(self, days: float) -> dict[str, Any]:
+        """Of the answers of the last `days`, see fates.figures. Raises NotSupported, Overloaded."""
+        since = time.time() - days * 86_400
+        return await self._ask(lambda ring: ring.figures(since, self._settings.shown_ms))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -124,10 +131,10 @@ class Ledger:
                 remove(self._path)
             return
         self._opened()
-        purged, taken = time.monotonic(), list[Entry | _Question | None]()
+        purged, taken = time.monotonic(), list[_Row | _Question | None]()
         while None not in taken:
             taken = self._take(purged)
-            self._write([one for one in taken if isinstance(one, Entry)])
+            self._write([one for one in taken if isinstance(one, Entry | Fate)])
             for one in taken:
                 if isinstance(one, tuple):
                     self._answer(*one)
@@ -138,7 +145,7 @@ class Ledger:
         if self._ring is not None:
             self._ring.close()
 
-    def _take(self, purged: float) -> list[Entry | _Question | None]:
+    def _take(self, purged: float) -> list[_Row | _Question | None]:
         """What waits, in order; nothing when it is time to purge again. Rows wait for others, so that writing
         them stays out of the way of a person who types; a question ends the wait."""
         wait = None if self._look_s is None else max(0.0, purged + self._look_s - time.monotonic())
@@ -146,7 +153,7 @@ class Ledger:
         with contextlib.suppress(queue.Empty):
             taken.append(self._queue.get(timeout=wait))
             until = time.monotonic() + _LINGER_S
-            while len(taken) < _BATCH and isinstance(taken[-1], Entry):
+            while len(taken) < _BATCH and isinstance(taken[-1], Entry | Fate):
                 taken.append(self._queue.get(timeout=max(0.0, until - time.monotonic())))
         return taken
 
@@ -158,7 +165,7 @@ class Ledger:
         if self._ring is None and time.monotonic() - self._tried >= _AGAIN_S:
             self._tried = time.monotonic()
             try:
-                self._ring = Ring(self._path, self._settings.rows, self._keep_s)
+                self._ring = Ring(self._path, self._settings.rows, self._keep_s, self._settings.answers)
             except (OSError, sqlite3.Error) as error:
                 self._fail(error)
             else:
@@ -166,7 +173,7 @@ class Ledger:
                 self._note = self._ring.note or self._note
         return self._ring
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[_Row]) -> None:
         if not entries:
             return
         if (ring := self._opened()) is None:

@@ -1,4 +1,5 @@
-"""The ledger's SQLite file: a ring of rows, and apart from them the texts, which are purged by age.
+"""The ledger's SQLite file: a ring of rows, apart from them the texts, which are purged by age, and a ring of
+what became of answers (observe/fates.py).
 
 `row` holds what quotes no source text, `content` the rest, compressed. What is deleted is overwritten with
 zeros (secure_delete) and the log that may still hold it is cut, so that purged text is in no file of ours.
@@ -14,14 +15,17 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from daemon.observe import fates
 from daemon.observe.entries import Content, Entry
+from daemon.observe.fates import Fate
 
 APPLICATION = 0x464F4C47
 """SQLite's application_id of a ledger."""
-VERSION = 1
+VERSION = 2
 """Stored as user_version. Rows of another version are not worth a migration."""
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 _PRAGMAS = ("journal_mode = wal", "synchronous = normal", "secure_delete = on", "temp_store = memory")
@@ -31,7 +35,7 @@ create table row(
     seq integer primary key autoincrement, id text not null, at real not null, data blob not null);
 create index row_id on row(id);
 create table content(seq integer primary key, at real not null, data blob not null);
-pragma application_id = {APPLICATION};
+{fates.TABLE}pragma application_id = {APPLICATION};
 pragma user_version = {VERSION};
 commit;
 """
@@ -42,12 +46,13 @@ _ASIDE = ".damaged"
 
 
 class Ring:
-    """At most `rows` newest entries in the file at `path`; texts for `keep_s` seconds (negative: as long as
-    their rows, 0: never). One thread at a time. Raises OSError and sqlite3.Error when the file cannot be had.
+    """At most `rows` newest entries and `answers` newest fates in the file at `path`; texts for `keep_s`
+    seconds (negative: as long as their rows, 0: never). One thread at a time. Raises OSError and
+    sqlite3.Error when the file cannot be had.
     """
 
-    def __init__(self, path: Path, rows: int, keep_s: float) -> None:
-        self._path, self._rows, self._keep_s = path, rows, keep_s
+    def __init__(self, path: Path, rows: int, keep_s: float, answers: int = 0) -> None:
+        self._path, self._rows, self._keep_s, self._answers = path, rows, keep_s, answers
         self.note = ""
         """Why the last file was put aside."""
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,10 +90,11 @@ class Ring:
         """Whether the file still has its name: somebody may have removed it."""
         return self._path.exists()
 
-    def write(self, entries: Sequence[Entry]) -> None:
-        """Add entries in one transaction; the oldest beyond the ring go."""
+    def write(self, rows: Sequence[Entry | Fate]) -> None:
+        """Add rows in one transaction; the oldest beyond the ring go."""
         with self._transaction():
-            for entry in entries:
+            fates.write(self._db, [one for one in rows if isinstance(one, Fate)], self._answers)
+            for entry in (one for one in rows if isinstance(one, Entry)):
                 row = msgspec.msgpack.encode(msgspec.structs.replace(entry, content=None))
                 written = self._db.execute(
                     "insert into row(id, at, data) values (?, ?, ?)", (entry.id, entry.when, row)
@@ -117,6 +123,10 @@ class Ring:
             (len(prefix), prefix, limit),
         ).fetchall()
         return [entry for row, packed in found if (entry := _entry(row, packed)) is not None]
+
+    def figures(self, since: float, shown_ms: float) -> dict[str, Any]:
+        """See fates.figures."""
+        return fates.figures(self._db, since, shown_ms)
 
     @property
     def rows(self) -> int:

@@ -210,12 +210,19 @@ def ask(home: Home, project: Path) -> dict[str, Any]:
         "context": "now",
         "max_tokens": 8,
     }
+    pieces = [{"body": extra.text, "filepath": extra.filename} for extra in OFFERED]
+    found = {"declarations": pieces, "relevant_snippets_from_changed_files": pieces, "clipboard": CLIPBOARD}
+    segments = {
+        "segments": {"prefix": PREFIX, "suffix": SUFFIX, "filepath": "app/orders.py", **found},
+        "debug_options": {"return_prompt": True, "return_snippets": True},
+    }
     login = {"path": str(project / "app" / "login.py"), "text": OFFERED[-1].text, "event": "open"}
     answers = {
         "document": client.request("POST", "/v1/documents", login, 60, at),
         "native": client.request("POST", "/v1/complete", native, 60, at),
         "infill": client.request("POST", "/infill", other, 60, at),
         "context": client.request("POST", "/v1/complete", whole, 60, at),
+        "tabby": client.request("POST", "/v1/completions", segments, 60, at),
     }
     for name in ("native", "infill", "context"):
         explained = client.request("GET", f"/v1/ledger/{answers[name]['id']}", None, 60, at)
@@ -237,6 +244,7 @@ def test_nothing_that_the_daemon_shows_or_keeps_holds_a_canary(
     told["index status"] = home.run("index", "status", str(project)).stdout
     told |= {f"logs {name}": home.run("logs", name).stdout for name in ("daemon", "engine", "indexer")}
     told["audit"] = home.run("audit").stdout
+    told["stats"] = home.run("stats", "--json").stdout
     assert json.loads(told["status"])["redacted"]["denied file"] >= 2
     assert "export API_TOKEN=" in told["ledger context"]
     assert "secret_key = " in told["ledger context"]

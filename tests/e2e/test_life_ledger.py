@@ -47,16 +47,20 @@ def test_a_request_is_audited_explained_and_replayed(home: Home, tiny_model: Pat
     assert "<|fim_prefix|>" in shown
     assert CANARY in shown
     assert "the same answer" in home.run("replay", name).stdout
+    assert said(home, "stats", "--json")["total"]["answers"] == 0, "it may still be taken"
+    said(home, "complete", "--json", "--max-tokens", "8", str(home.folder / "a.py:3:12"))
     gone = home.run("explain", "cmpl-nothing")
     assert (gone.returncode, "no request" in gone.stderr) == (2, True)
-    assert home.status()["ledger"] == {"on": True, "why": "", "rows": 1, "dropped": 0, "note": ""}
+    assert home.status()["ledger"] == {"on": True, "why": "", "rows": 2, "dropped": 0, "note": ""}
     home.run("down")
     left = [file for file in home.folder.rglob("*") if file.is_file() and file.name != "a.py"]
     assert left
     assert [file for file in left if CANARY.encode() in file.read_bytes()] == []
     with sqlite3.connect(home.folder / "state/ledger.db") as db:
         assert db.execute("select count(*) from content").fetchone() == (0,)
+        shown = db.execute("select outcome from fate").fetchall()
     db.close()
+    assert shown == [("left",)] * (1 if answer["text"].strip() else 0)
 
 
 def test_without_a_place_for_the_ledger_the_daemon_runs_and_says_so(home: Home) -> None:
@@ -66,6 +70,7 @@ def test_without_a_place_for_the_ledger_the_daemon_runs_and_says_so(home: Home) 
     told = home.run("status").stdout
     assert "ledger     off: " in told
     assert "degraded   no request is remembered: " in told
-    done = home.run("audit")
-    assert done.returncode != 0
-    assert "the request ledger is off" in done.stderr
+    for command in ("audit", "stats"):
+        done = home.run(command)
+        assert done.returncode != 0
+        assert "the request ledger is off" in done.stderr

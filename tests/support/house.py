@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import tempfile
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,13 @@ from support.scripted import PROFILE, ScriptedEngine
 
 from daemon import replay
 from daemon.documents.mirror import Mirror
+from daemon.documents.opening import known
 from daemon.doors.house import TRAFFIC, House, Patience, Traffic
 from daemon.doors.http import Served, build, serve
 from daemon.engine.frames import Submit
 from daemon.errors import NotSupported
 from daemon.nouns import Completion, CompletionRequest
+from daemon.observe.acceptance import Acceptance
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
@@ -74,6 +77,8 @@ class Standing:
     served: Served
     mirror: Mirror
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    clock: list[float] = field(default_factory=lambda: [0.0])
+    """Seconds by which the clock is ahead of whoever follows what becomes of answers."""
 
     @property
     def metrics(self) -> Metrics:
@@ -173,6 +178,12 @@ async def _standing(
     pipeline.record = lambda *passed: ledger.add(
         replay.entry(*passed, profile=engine.profile or PROFILE, build="b")
     )
+    clock = [0.0]
+    feedback = Acceptance(
+        ledger,
+        lambda path: document.text if (document := known(mirror, path)) else None,
+        clock=lambda: time.time() + clock[0],
+    )
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
 
@@ -189,14 +200,16 @@ async def _standing(
         metrics=metrics,
         documents=mirror,
         ledger=ledger,
+        feedback=feedback,
         patience=patience or Patience(),
     )
     served = await serve(build(house), house, folder / "d.sock", 0)
     try:
-        yield Standing(engine, recorder, house, served, mirror, stopped)
+        yield Standing(engine, recorder, house, served, mirror, stopped, clock)
     finally:
         engine.go_on()
         await served.close()
         await pipeline.close()
         await engine.close()
+        feedback.close()
         await asyncio.to_thread(ledger.close)

@@ -202,6 +202,7 @@ def spare(house: Standing, server: Server) -> House:
         metrics=house.metrics,
         documents=house.mirror,
         ledger=house.house.ledger,
+        feedback=house.house.feedback,
     )
 
 

@@ -201,12 +201,6 @@ async def test_a_chat_is_refused_in_words() -> None:
             assert "does not chat" in reply.json["error"]["message"]
 
 
-async def test_segments_are_not_openai() -> None:
-    async with standing() as house:
-        reply = await house.ask("POST", "/v1/completions", {"segments": {"prefix": "x"}})
-        assert (reply.status, "segments" in reply.json["error"]["message"]) == (400, True)
-
-
 async def test_failures_before_and_within_a_stream() -> None:
     async with standing(loaded=False) as house:
         reply = await ask(house, stream=True)
