@@ -270,6 +270,6 @@ def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:
             return TiktokenTokenizer(vocabulary)
     except VocabularyUnusable as error:
         raise NotSupported(str(error), "Restart the daemon: the vocabulary is exported anew") from error
-    from daemon.engine.binding import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
+    from daemon.engine.words import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
 
     return Words(model, vocabulary.control)

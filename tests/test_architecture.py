@@ -11,7 +11,7 @@ NAMES = [str(p.relative_to(ROOT)) for p in FILES]
 
 OWNERS = {
     "aiohttp": ("daemon/doors/", "daemon/bench/"),
-    "llama_cpp": ("daemon/engine/binding.py", "daemon/engine/device.py"),
+    "llama_cpp": ("daemon/engine/binding.py", "daemon/engine/device.py", "daemon/engine/words.py"),
     "detect_secrets": ("daemon/detection.py",),
     "platformdirs": ("daemon/paths.py",),
     "watchdog": ("indexer/inotify.py", "indexer/recursive.py"),

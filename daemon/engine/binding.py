@@ -1,4 +1,4 @@
-"""Owner of llama_cpp: model, context, batches as numpy arrays, logits as views, the abort flag.
+"""Owner of llama_cpp, with device.py and words.py: model, context, numpy batches, logits as views, abort flag.
 
 Facts behind each choice: `Llama` of llama-cpp-python is bypassed (its FIM ids are 0, its batches are Python
 loops); batches wrap numpy arrays in the legacy `llama_batch`; the abort callback is libc's `strlen` on a
@@ -11,7 +11,6 @@ import ctypes
 import mmap
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 from llama_cpp import llama_cpp as lib
 
 from daemon.engine.device import Log, libc
+from daemon.engine.words import tokenize
 from daemon.errors import EngineFailed, ModelError
 from daemon.nouns import FimIds, ModelFacts
 
@@ -37,46 +37,6 @@ _KV_TYPES = {
     "q8_0": (lib.GGML_TYPE_Q8_0, lib.GGML_TYPE_Q8_0),
 }
 """Of keys and values."""
-
-
-def _tokenize(vocab: Any, text: str) -> list[int]:
-    raw = text.encode("utf-8", "replace")
-    out = (lib.llama_token * (len(raw) + 8))()
-    n = lib.llama_tokenize(vocab, raw, len(raw), out, len(out), False, False)
-    return list(out[: max(n, 0)])
-
-
-class Words:
-    """A model's tokenizer without its weights: loads in 0.3 s, for vocabularies that only llama.cpp knows.
-
-    Raises ModelError when llama.cpp refuses the file. May be called from any thread.
-    """
-
-    def __init__(self, path: Path, control: Mapping[str, int] | None = None) -> None:
-        log = Log()
-        params = lib.llama_model_default_params()
-        params.vocab_only, params.n_gpu_layers = True, 0
-        self._model = lib.llama_model_load_from_file(os.fsencode(path), params)
-        log.close()
-        if not self._model:
-            raise ModelError(f"{path.name}: no vocabulary: {log.problem()}", "Try `foretype models verify`")
-        self._vocab = lib.llama_model_get_vocab(self._model)
-        self._before = _tokenize(self._vocab, "\n")
-        self.control: Mapping[str, int] = control or {}
-
-    def encode(self, text: str) -> bytes:
-        """Ids of `text`, never a control id, as little-endian int32 bytes. A blank that the tokenizer puts
-        before every text (SentencePiece) is left out: parts of a prompt are encoded one by one."""
-        ids = _tokenize(self._vocab, "\n" + text)
-        if ids[: len(self._before)] == self._before:
-            ids = ids[len(self._before) :]
-        else:
-            ids = _tokenize(self._vocab, text)
-        return np.array(ids, "<i4").tobytes()
-
-    def close(self) -> None:
-        """Free the vocabulary."""
-        lib.llama_model_free(self._model)
 
 
 class Model:
@@ -143,7 +103,7 @@ class Model:
 
     def tokenize(self, text: str) -> list[int]:
         """llama.cpp's own ids of ordinary text: the oracle for the exported vocabulary."""
-        return _tokenize(self.vocab, text)
+        return tokenize(self.vocab, text)
 
     def facts(self, name: str, sha256: str) -> ModelFacts:
         """What the planner and status need to know."""

@@ -231,7 +231,7 @@ async def test_the_prompt_is_told_when_asked_for() -> None:
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        ({}, "segments"),
+        ({"debug_options": {}}, "segments"),
         ({"segments": []}, "segments"),
         ({"segments": SEGMENTS, "temperature": -1}, "temperature"),
         ({"segments": SEGMENTS, "seed": -1}, "seed"),

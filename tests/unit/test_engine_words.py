@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from support import tiny
 
-from daemon.engine.binding import Model, Words
+from daemon.engine.binding import Model
 from daemon.engine.client import EngineClient, EngineModel
 from daemon.engine.device import Log
+from daemon.engine.words import Words
 from daemon.errors import ModelError
 from daemon.nouns import CompletionRequest, Limits
 from daemon.observe.metrics import Metrics
