@@ -24,6 +24,7 @@ COMMANDS = {
     "audit": "daemon.cli.audit",
     "explain": "daemon.cli.explain",
     "replay": "daemon.cli.replay",
+    "lsp": "daemon.cli.lsp",
     "doctor": "daemon.cli.doctor",
     "bench": "daemon.cli.bench",
 }

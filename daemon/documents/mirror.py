@@ -88,10 +88,11 @@ class Mirror:
             buffer.grow(self._pool, self._lock)
             return buffer.document(found)
 
-    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> None:
-        """A client opened a document, or says what it now holds."""
-        self.change(client, path, text, version, language=language, opened=True)
+    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> bool:
+        """A client opened a document, or says what it now holds. Answers as `change` does."""
+        kept = self.change(client, path, text, version, language=language, opened=True)
         self.noticed(client, path)
+        return kept
 
     def change(
         self,
@@ -102,10 +103,11 @@ class Mirror:
         *,
         language: str | None = None,
         opened: bool = False,
-    ) -> None:
-        """The whole new text of a document. A version older than one seen from this client is ignored."""
+    ) -> bool:
+        """The whole new text of a document. A version older than one seen from this client is ignored.
+        False when nothing of the document may be kept."""
         if not path or denied(path):
-            return
+            return False
         clean, _ = positions.normalise(text)
         with self._lock:
             where = self._place(path)
@@ -114,14 +116,15 @@ class Mirror:
                 if buffer is not None:
                     self._drop(buffer)
                 self._work.forget(where.key)
-                return
+                return False
             known = buffer.clients.get(client) if buffer is not None else None
             if known is not None and version is not None and version < known and not opened:
-                return
+                return True
             buffer = self._take(where, clean, language or "", buffer)
             if buffer is not None:
                 buffer.clients[client] = version if version is not None else known or 0
                 buffer.grow(self._pool, self._lock)
+            return buffer is not None
 
     def close(self, client: str, path: str) -> None:
         """A client has it open no longer. What was done in it stays known."""
