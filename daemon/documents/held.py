@@ -64,15 +64,18 @@ class Held:
         if (gone := self._copies.pop((client, path), None)) is not None:
             self._characters -= len(gone.text or "")
 
-    def copy(self, client: str, path: str, version: int) -> tuple[str, str | None]:
-        """Text and language of that version. Raises Resync where another or none is held, NotKept where none
-        may be."""
+    def copy(self, client: str, path: str, version: int, crc32: int | None = None) -> tuple[str, str | None]:
+        """Text and language of that version. Raises Resync where another or none is held, or one of another
+        `crc32`, and NotKept where none may be."""
         copy = self._copies.get((client, path))
         if copy is None or (copy.text is not None and copy.version != version):
             held = f"version {copy.version}" if copy is not None else "no version"
             raise Resync(f"{held} of this document is held, not {version}", _WHOLE)
         if copy.text is None:
             raise NotKept("Nothing of this document is kept", "Send its text with each request")
+        if crc32 is not None and zlib.crc32(copy.text.encode()) != crc32:
+            self.drop(client, path)
+            raise Resync("Another text is held", _WHOLE)
         self._copies.move_to_end((client, path))
         return copy.text, copy.language
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 from urllib.request import url2pathname
 
 import msgspec
@@ -45,7 +46,8 @@ def path_of(uri: str) -> str:
     if parts.scheme != "file":
         return uri
     host = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
-    path = url2pathname(host + parts.path)
+    named = host + parts.path
+    path = url2pathname(named) if os.name == "nt" else os.fsdecode(unquote_to_bytes(named))
     if path[1:2] == ":":
         path = path[0].upper() + path[1:]
     return path if path == positions.sound(path) and "\0" not in path else uri
@@ -209,9 +211,12 @@ class Sync:
             await known.moved.wait()
         if not known.usable or known.version != version:
             return None
+        text = positions.sound(known.text)
         if not known.kept:
-            return {**said, "text": positions.sound(known.text)}
-        return {**said, "version": version} if known.told == version else None
+            return {**said, "text": text}
+        if known.told != version:
+            return None
+        return {**said, "version": version, "crc32": zlib.crc32(text.encode())}
 
     def _go(self, known: Text) -> None:
         if known.task is None and known.usable and known.kept and known.told != known.version:

@@ -49,6 +49,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     """In place of `text`: the version of `path` that this `client` told `/v1/documents` last. 409 `resync`
     where the daemon holds another one."""
+    crc32: int | None = None
+    """Of the UTF-8 of that version: 409 `resync` where it is not what the daemon holds."""
     language: str | None = None
     client: str | None = None
     extras: tuple[Snippet, ...] = ()
@@ -120,7 +122,7 @@ def _told(body: Ask, app: web.Application, client: str) -> Ask:
         return body
     if not body.path:
         raise BadRequest("`version` needs `path`")
-    text, language = app[HELD].copy(client, body.path, body.version)
+    text, language = app[HELD].copy(client, body.path, body.version, body.crc32)
     return msgspec.structs.replace(body, text=text, language=body.language or language)
 
 
