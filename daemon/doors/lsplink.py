@@ -42,16 +42,15 @@ class Link:
         """Find or start the daemon, as `foretype up` does."""
         self._begin(replace=True)
 
+    def wake(self) -> None:
+        """Somebody asks by hand: a daemon that is away, for whatever reason, is started."""
+        if not self._known:
+            self._begin(replace=False)
+
     async def ask(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        timeout: float | None = TIMEOUT_S,
-        *,
-        by_hand: bool = False,
+        self, method: str, path: str, body: Any = None, timeout: float | None = TIMEOUT_S
     ) -> dict[str, Any]:
-        """See Session.ask; waits for a daemon that is being started. `by_hand` starts one that was ended."""
+        """See Session.ask; waits for a daemon that is being started."""
         if self._starting is not None and not self._starting.done():
             await asyncio.shield(self._starting)
             if self._failure is not None:
@@ -59,7 +58,7 @@ class Link:
         try:
             found = await self._session.ask(method, path, body, timeout)
         except NotRunning as error:
-            self._missed(error, by_hand)
+            self._missed(error)
             raise
         self._known = True
         return found
@@ -70,12 +69,12 @@ class Link:
             self._starting.cancel()
         await self._session.close()
 
-    def _missed(self, error: NotRunning, by_hand: bool) -> None:
+    def _missed(self, error: NotRunning) -> None:
         if self._known:
             self._known = False
             self.lost()
         ended = isinstance(error.__cause__, FileNotFoundError)  # it took its socket along: no crash
-        if by_hand or (not ended and time.monotonic() - self._started > _AGAIN_S):
+        if not ended and time.monotonic() - self._started > _AGAIN_S:
             self._begin(replace=False)
 
     def _begin(self, *, replace: bool) -> None:

@@ -63,6 +63,8 @@ class Shim:
         known = self.sync.text(uri)
         if known is None or not known.usable or (not by_hand and time.monotonic() < self._not_before):
             return None
+        if by_hand:
+            self._link.wake()
         at = selected.range.end if selected is not None else at
         offset, clamped = positions.locate(known.text, at.line, at.character, encoding)
         if clamped:
@@ -105,7 +107,7 @@ class Shim:
             else:
                 body |= _behind(selected, place)
             try:
-                return await self._link.ask("POST", "/v1/complete", body, _ANSWER_S, by_hand=by_hand)
+                return await self._link.ask("POST", "/v1/complete", body, _ANSWER_S)
             except NotKept:
                 known.kept = False
             except Resync:
