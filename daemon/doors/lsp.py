@@ -170,7 +170,9 @@ class Protocol(LanguageServerProtocol):
         return types.CompletionList(is_incomplete=True, items=items)
 
     @lsp_method(types.WORKSPACE_EXECUTE_COMMAND)
-    async def lsp_workspace__execute_command(self, params: types.ExecuteCommandParams) -> None:
+    async def lsp_workspace__execute_command(  # type: ignore[override]  # pygls takes coroutines as well
+        self, params: types.ExecuteCommandParams
+    ) -> None:
         """What became of an answer: its id, and with a partial one the UTF-16 units taken so far."""
         said = list(params.arguments or ())
         if (kind := _KINDS.get(params.command)) is not None and said and isinstance(said[0], str):
@@ -198,7 +200,7 @@ class Protocol(LanguageServerProtocol):
             await self.shim.feedback(arguments[0], kind, length if isinstance(length, int) else None)
 
     @lsp_method(types.EXIT)
-    def lsp_exit(self, *_: Any) -> None:
+    def lsp_exit(self, *_: Any) -> None:  # type: ignore[override]  # and plain functions
         """The end; 0 when it was announced."""
         self.code = 0 if self._shutdown else 1
         self.over.set()
@@ -258,7 +260,7 @@ async def serve(reader: asyncio.StreamReader, writer: Writer, link: Link, index:
 
 def _converter() -> Converter:
     """What pygls has no type for stays as JSON has it."""
-    converter = default_converter()
+    converter: Converter = default_converter()  # type: ignore[no-untyped-call]
     for kind in (JsonRPCNotification, JsonRPCRequestMessage):
         converter.register_structure_hook(kind, lambda body, kind: kind(**{"params": None, **body}))
     return converter

@@ -29,7 +29,8 @@ class Link:
     ) -> None:
         self._session = Session(address)
         self._arguments, self._token = arguments, token
-        self._starting: asyncio.Task[None] | None = None
+        self.starting: asyncio.Task[None] | None = None
+        """Ends when the daemon is found, or cannot be started."""
         self._started = -_AGAIN_S
         self._failure: ForetypeError | None = None
         """Why the daemon could not be started."""
@@ -51,8 +52,8 @@ class Link:
         self, method: str, path: str, body: Any = None, timeout: float | None = TIMEOUT_S
     ) -> dict[str, Any]:
         """See Session.ask; waits for a daemon that is being started."""
-        if self._starting is not None and not self._starting.done():
-            await asyncio.shield(self._starting)
+        if self.starting is not None and not self.starting.done():
+            await asyncio.shield(self.starting)
             if self._failure is not None:
                 raise self._failure
         try:
@@ -65,8 +66,8 @@ class Link:
 
     async def close(self) -> None:
         """Hang up. A daemon that is being started stays."""
-        if self._starting is not None:
-            self._starting.cancel()
+        if self.starting is not None:
+            self.starting.cancel()
         await self._session.close()
 
     def _missed(self, error: NotRunning) -> None:
@@ -78,9 +79,9 @@ class Link:
             self._begin(replace=False)
 
     def _begin(self, *, replace: bool) -> None:
-        if self._starting is None or self._starting.done():
+        if self.starting is None or self.starting.done():
             self._started = time.monotonic()
-            self._starting = asyncio.create_task(self._up(replace), name="up")
+            self.starting = asyncio.create_task(self._up(replace), name="up")
 
     async def _up(self, replace: bool) -> None:
         def work() -> None:

@@ -44,10 +44,10 @@ class Session:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise gone(error) from error
         if response.status != 200:
-            error = failure(found, response.status)
-            if isinstance(error, Overloaded) and response.headers.get("Retry-After", "").isdecimal():
-                error.retry_after = int(response.headers["Retry-After"])
-            raise error
+            told = failure(found, response.status)
+            if isinstance(told, Overloaded) and response.headers.get("Retry-After", "").isdecimal():
+                told.retry_after = int(response.headers["Retry-After"])
+            raise told
         return found
 
     async def close(self) -> None:

@@ -139,12 +139,15 @@ def edit(start: tuple[int, int], end: tuple[int, int], text: str) -> dict[str, A
 async def editor(index: Index | None = None) -> AsyncIterator[Editor]:
     """An editor and its language server in this process; the server looks for a daemon as it always does."""
     there, here = asyncio.StreamReader(), asyncio.StreamReader()
-    running = asyncio.create_task(serve(there, Frames(here), Link(client.address), index or Index(on=False)))
+    link = Link(client.address)
+    running = asyncio.create_task(serve(there, Frames(here), link, index or Index(on=False)))
     one = Editor(there.feed_data, here)
     listening = asyncio.create_task(one.listen())
     try:
         yield one
     finally:
+        if link.starting is not None:
+            await asyncio.wait([link.starting])  # else it would start a daemon once the house is gone
         if not running.done():
             there.feed_eof()
         await asyncio.wait_for(running, 10)
