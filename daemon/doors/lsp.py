@@ -80,7 +80,7 @@ class Protocol(LanguageServerProtocol):
         result: types.InitializeResult = yield from super().lsp_initialize(params)
         self.options, wrong = _options(params.initialization_options)
         name = params.client_info.name if params.client_info else "editor"
-        self.shim = Shim(self.link, News(self.show), self._begin, f"lsp:{name}:{os.getpid()}")
+        self.shim = Shim(self.link, News(self.show), self._begin, f"lsp:{name[:64]}:{os.getpid()}")
         if wrong:
             self.shim.news.once(f"initializationOptions are not used: {wrong}")
         editor = params.capabilities.text_document

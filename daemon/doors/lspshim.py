@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from lsprotocol import types
@@ -39,6 +39,7 @@ class Shim:
         link.lost = self.sync.forget
         self._watch = Watch(lambda: link.ask("GET", "/v1/status"), news, begin)
         self._answers: OrderedDict[str, str] = OrderedDict()
+        self._busy: Overloaded | None = None
         self._not_before = 0.0
         """When the daemon, that was too busy, wants to be asked again."""
 
@@ -61,7 +62,9 @@ class Shim:
         """
         self.used()
         known = self.sync.text(uri)
-        if known is None or not known.usable or (not by_hand and time.monotonic() < self._not_before):
+        if known is not None and known.unusable:
+            self.news.once(f"{PurePath(known.path).name} is not completed: {known.unusable}")
+        if known is None or known.unusable or (not by_hand and time.monotonic() < self._not_before):
             return None
         if by_hand:
             self._link.wake()
@@ -72,11 +75,8 @@ class Shim:
         place = Place(known.text, offset, at, encoding)
         try:
             body = await self._asked(known, place, by_hand, selected)
-        except Overloaded as error:
-            self._not_before = time.monotonic() + error.retry_after
-            self.news.trouble(error)
-            return None
         except ForetypeError as error:
+            self._put_off(error)
             self.news.trouble(error)
             return None
         return self._received(body, place)
@@ -117,7 +117,18 @@ class Shim:
         return None
 
     async def _told(self, method: str, path: str, body: Any) -> dict[str, Any]:
-        return await self._link.ask(method, path, {**body, "client": self.client})
+        """Of documents. A daemon that is too busy is not bothered with whole texts at each keystroke."""
+        if self._busy is not None and time.monotonic() < self._not_before:
+            raise self._busy
+        try:
+            return await self._link.ask(method, path, {**body, "client": self.client})
+        except Overloaded as error:
+            self._put_off(error)
+            raise
+
+    def _put_off(self, error: ForetypeError) -> None:
+        if isinstance(error, Overloaded) and error is not self._busy:
+            self._busy, self._not_before = error, time.monotonic() + error.retry_after
 
     async def feedback(self, answer: str, kind: str, length: int | None = None) -> None:
         """An answer was `shown`, `accepted`, or `partly` so: until now `length` UTF-16 units of it."""

@@ -105,9 +105,13 @@ class Text:
             self.pending.append(Edit(start, max(start, end), text))
 
     @property
-    def usable(self) -> bool:
-        """Whether anything can be answered about it."""
-        return not self.closed and not self.doubtful and len(self.text) <= LARGEST
+    def unusable(self) -> str:
+        """Why nothing can be answered about it; empty when something can."""
+        if self.doubtful:
+            return "the editor changed what is not there; saving it helps"
+        if len(self.text) > LARGEST:
+            return f"it is longer than {LARGEST >> 20} million characters"
+        return "it is closed" if self.closed else ""
 
     def next(self) -> dict[str, Any]:
         """What the daemon has to be told now."""
@@ -209,7 +213,7 @@ class Sync:
         self._go(known)
         while known.told < version and known.task is not None:
             await known.moved.wait()
-        if not known.usable or known.version != version:
+        if known.unusable or known.version != version:
             return None
         text = positions.sound(known.text)
         if not known.kept:
@@ -219,13 +223,13 @@ class Sync:
         return {**said, "version": version, "crc32": zlib.crc32(text.encode())}
 
     def _go(self, known: Text) -> None:
-        if known.task is None and known.usable and known.kept and known.told != known.version:
+        if known.task is None and not known.unusable and known.kept and known.told != known.version:
             known.task = asyncio.create_task(self._tell(known), name="sync")
 
     async def _tell(self, known: Text) -> None:
         """Until the daemon holds what the editor does."""
         try:
-            while known.usable and known.kept and known.told != known.version:
+            while not known.unusable and known.kept and known.told != known.version:
                 version, body = known.version, known.next()
                 try:
                     await self._ask("POST", "/v1/documents", body)
