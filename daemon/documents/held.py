@@ -15,6 +15,8 @@ import msgspec
 
 from daemon.errors import NotKept, Resync
 
+LARGEST = 4 * 1024 * 1024
+"""A longer text is not kept anywhere."""
 MOST_DOCUMENTS = 64
 MOST_CHARACTERS = 32 * 1024 * 1024
 _MOST_COPIED = 16 * 1024 * 1024

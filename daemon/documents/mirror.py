@@ -20,6 +20,7 @@ from daemon.documents import positions
 from daemon.documents.buffers import Buffer
 from daemon.documents.contents import Content, Pause, prepare
 from daemon.documents.document import Document, Region, language_of
+from daemon.documents.held import LARGEST
 from daemon.documents.regions import Where, Work
 from daemon.documents.trees import difference
 from daemon.nouns import CompletionRequest
@@ -28,8 +29,6 @@ from indexer.content import denied, secret
 
 MOST_DOCUMENTS = 64
 MOST_BYTES = 32 * 1024 * 1024
-LARGEST = 4 * 1024 * 1024
-"""A larger text is not kept."""
 _PLACE_S = 2.0
 """How long the answer to `which root holds this path` is taken for granted."""
 DENIED = "its name or content is on the deny list: nothing of it is kept"

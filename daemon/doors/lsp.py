@@ -105,7 +105,9 @@ class Protocol(LanguageServerProtocol):
     async def lsp_initialized(self, params: types.InitializedParams) -> None:
         """The editor is ready for what we have to say."""
         self.shim.used()
-        await self._folders([folder.uri for folder in self.workspace.folders.values()])
+        folders = [folder.uri for folder in self.workspace.folders.values()]
+        root = self.workspace.root_uri  # of editors that know one folder only
+        await self._folders(folders or [root] if root else folders)
 
     @lsp_method(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def lsp_workspace__did_change_workspace_folders(

@@ -22,8 +22,7 @@ from urllib.request import url2pathname
 import msgspec
 
 from daemon.documents import positions
-from daemon.documents.held import Edit
-from daemon.documents.mirror import LARGEST
+from daemon.documents.held import LARGEST, Edit
 from daemon.documents.positions import Encoding
 from daemon.errors import ForetypeError, NotKept, Resync
 

@@ -103,6 +103,10 @@ class Editor:
         """What was to be shown to the person."""
         return [m["params"]["message"] for m in self.said if m["method"] == "window/showMessage"]
 
+    def logged(self) -> list[str]:
+        """What was to be found by whoever looks for it."""
+        return [m["params"]["message"] for m in self.said if m["method"] == "window/logMessage"]
+
     async def initialize(self, capabilities: Any = None, **more: Any) -> dict[str, Any]:
         """The server's capabilities."""
         params = {"processId": None, "rootUri": None, "capabilities": capabilities or GHOSTS, **more}

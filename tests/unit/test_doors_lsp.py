@@ -13,7 +13,8 @@ from support.house import Standing, standing
 from support.lsp import Editor, edit, editor, place
 from support.waiting import until
 
-from daemon.settings import Server
+from daemon import roots
+from daemon.settings import Index, Server
 
 URI = "file:///work/a.py"
 TEXT = "def total(order):\n    return \n"
@@ -246,3 +247,17 @@ async def test_wrong_options_are_told_and_defaults_used() -> None:
     async with standing("a", found=True), editor() as one:
         able = await one.initialize(initializationOptions={"completion": "always", "other": 1})
         assert able["completionProvider"]["triggerCharacters"]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_folder_of_an_editor_that_knows_one_is_indexed(home: Path, wanted: bool) -> None:
+    folder = home / "project"
+    folder.mkdir()
+    async with standing("a", found=True), editor(Index()) as one:
+        await one.initialize(rootUri=folder.as_uri(), initializationOptions={"index": wanted})
+        one.open(URI, TEXT)
+        await one.ghost(URI, 1, 11)
+        if wanted:
+            await until(one.logged)
+            assert str(folder) in one.logged()[0]
+        assert list(roots.registered()) == [folder.resolve()] * wanted
