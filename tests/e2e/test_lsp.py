@@ -4,13 +4,15 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, client_capabilities
-from support.lsp import Editor, edit, place
+from support.lsp import Editor, edit, frame, place
 from support.waiting import until
 from test_life_daemon import COMMAND, Home, alive, home
 
@@ -205,3 +207,18 @@ def test_it_says_what_keeps_it_from_starting(home: Home) -> None:
     done = home.run("lsp")
     assert (done.returncode, done.stdout) == (2, "")
     assert "prot" in done.stderr
+
+
+def test_an_editor_that_does_not_read_is_still_listened_to(home: Home, flags: tuple[str, ...]) -> None:
+    command = [*COMMAND, "lsp", *flags]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=home.environment
+    ) as process:
+        assert process.stdin
+        told = b"".join(frame({"id": number, "method": "nobody/knows"}) for number in range(4_000))
+        writing = threading.Thread(target=process.stdin.write, args=(told,), daemon=True)
+        writing.start()
+        writing.join(30)
+        assert not writing.is_alive(), "its answers fill the pipe, and it takes in more"
+        process.stdin.close()
+        assert process.wait(10) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,10 +136,13 @@ async def test_a_busy_daemon_is_told_once_and_left_alone() -> None:
         body = {"text": "x = ", "cursor": {"offset": 4}}
         other = asyncio.create_task(house.ask("POST", "/v1/complete", body))
         await until(lambda: house.traffic.waiting == 1)
+        began = time.monotonic()
         for _ in range(3):
             assert await one.ghost(URI, 1, 11) == []
         asked = house.metrics.snapshot()["counters"]["refused"]
-        assert sum(asked.values()) == 1
+        assert sum(asked.values()) == 1 or time.monotonic() - began > 1, (
+            "it was told to come back in a second"
+        )
         assert len(one.messages()) == 1
         assert "busy" in one.messages()[0]
         house.engine.go_on()
