@@ -7,16 +7,15 @@ import contextlib
 import logging
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 import daemon
 from daemon import instance, paths, replay
+from daemon.aside import aside
 from daemon.documents.opening import known
 from daemon.doors import http
 from daemon.doors.house import House, Patience
@@ -35,7 +34,6 @@ from daemon.projects import Projects
 from daemon.settings import Engine, Settings
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 _LOOK_AGAIN_S = 2.0
 """How often a missing model is looked for: a few calls of stat, so that a pull needs no restart."""
 _CLOSE_S = 1.8
@@ -165,7 +163,7 @@ class _Life:
         while True:
             seen = _traces(asked)
             try:
-                file = await _aside(lambda: catalogue.resolve(asked))
+                file = await aside(lambda: catalogue.resolve(asked))
                 break
             except ModelError as error:
                 _log.warning("no model: %s", error)
@@ -213,7 +211,7 @@ async def _draft(engine: Engine) -> EngineModel | str:
     if not engine.draft_model or engine.draft != "auto":
         return ""
     try:
-        file = await _aside(lambda: catalogue.resolve(engine.draft_model))
+        file = await aside(lambda: catalogue.resolve(engine.draft_model))
     except ModelError as error:
         return error.message
     return EngineModel(file.name, file.path, file.sha256)
@@ -227,28 +225,3 @@ def _traces(asked: str) -> tuple[int, ...]:
         with contextlib.suppress(OSError):
             times.append(place.stat().st_mtime_ns)
     return tuple(times)
-
-
-async def _aside(work: Callable[[], _T]) -> _T:
-    """Run `work` in a thread that the process does not wait for when it ends: hashing may take long."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[_T] = loop.create_future()
-
-    def settle(value: _T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(value)  # type: ignore[arg-type]
-
-    def body() -> None:
-        try:
-            outcome: tuple[_T | None, BaseException | None] = (work(), None)
-        except Exception as error:  # delivered to the waiting task, which knows what to do
-            outcome = (None, error)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, *outcome)
-
-    threading.Thread(target=body, name="aside", daemon=True).start()
-    return await future

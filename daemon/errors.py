@@ -34,6 +34,19 @@ class TooLarge(BadRequest):
     status = 413
 
 
+class Resync(ForetypeError):
+    """The daemon does not hold the version of a document that is spoken of: tell it the whole text."""
+
+    code = "resync"
+    status = 409
+
+
+class NotKept(Resync):
+    """No copy of this document is kept: send its text with each request."""
+
+    code = "not_kept"
+
+
 class Refused(ForetypeError):
     """Not from this user, this machine or this kind of client."""
 

@@ -5,6 +5,7 @@ The file is small and written atomically; the running daemon sees it change, so 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,8 +16,12 @@ from typing import Any
 
 from daemon import paths
 from daemon.errors import SettingsError
+from daemon.instance import Lock
 from daemon.settings import Index
 from indexer.frames import RootSpec
+
+_PATIENCE_S = 5.0
+"""Several windows of an editor may register their folders at once."""
 
 
 def file() -> Path:
@@ -76,6 +81,22 @@ def add(root: Path) -> bool:
         return False
     _write([*known.items(), (root, 0)])
     return True
+
+
+def adopt(folder: Path, settings: Index) -> bool:
+    """Register a folder that an editor has open, unless a root holds it already. Never the home folder or one
+    above it: those hold much more than anybody works on. Raises SettingsError as `add` does."""
+    root, home = normal(folder), normal(Path.home())
+    where = file().with_suffix(".lock")
+    with contextlib.suppress(OSError):  # the lock says what is wrong
+        where.parent.mkdir(parents=True, exist_ok=True)
+    lock = Lock(where)
+    if home.is_relative_to(root) or not lock.acquire(_PATIENCE_S):
+        return False
+    try:
+        return not any(root.is_relative_to(spec.path) for spec in specs(settings)) and add(root)
+    finally:
+        lock.release()
 
 
 def remove(root: Path) -> None:

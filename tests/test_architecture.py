@@ -20,6 +20,8 @@ OWNERS = {
     "sqlite_utils": ("indexer/schema.py", "indexer/store.py", "indexer/read.py", "daemon/observe/"),
     "rich": ("daemon/cli/", "daemon/bench/"),
     "xllamacpp": ("daemon/bench/",),
+    "pygls": ("daemon/doors/lsp",),
+    "lsprotocol": ("daemon/doors/lsp",),
 }
 """Which library may be imported where."""
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "daemon.cli.explain",
     "replay": "daemon.cli.replay",
     "stats": "daemon.cli.stats",
+    "lsp": "daemon.cli.lsp",
     "doctor": "daemon.cli.doctor",
     "bench": "daemon.cli.bench",
 }

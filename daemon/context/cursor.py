@@ -81,8 +81,9 @@ def _deeper(
     chain: tuple[Scope, ...], document: Document, offset: int, line: int, language: Language
 ) -> tuple[Scope, ...]:
     """With the definitions that lines show and a broken tree does not."""
-    text, first = document.text, chain[0].start_byte if chain else 1
-    if document.source.rfind(b"\n", 0, first) + 1 != first:  # what encloses the outermost may be lost as well
+    text, first = document.text, chain[0].start_byte if chain else 0
+    # What encloses the outermost may be lost as well.
+    if not chain or document.source.rfind(b"\n", 0, first) + 1 != first:
         shown = lines.chain(lines.place(text, offset, line, language))
         return chain if len(chain) >= len(shown) else shown
     inner = chain[-1]

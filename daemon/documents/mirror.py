@@ -20,6 +20,7 @@ from daemon.documents import positions
 from daemon.documents.buffers import Buffer
 from daemon.documents.contents import Content, Pause, prepare
 from daemon.documents.document import Document, Region, language_of
+from daemon.documents.held import LARGEST
 from daemon.documents.regions import Where, Work
 from daemon.documents.trees import difference
 from daemon.nouns import CompletionRequest
@@ -28,8 +29,6 @@ from indexer.content import denied, secret
 
 MOST_DOCUMENTS = 64
 MOST_BYTES = 32 * 1024 * 1024
-LARGEST = 4 * 1024 * 1024
-"""A larger text is not kept."""
 _PLACE_S = 2.0
 """How long the answer to `which root holds this path` is taken for granted."""
 DENIED = "its name or content is on the deny list: nothing of it is kept"
@@ -88,10 +87,11 @@ class Mirror:
             buffer.grow(self._pool, self._lock)
             return buffer.document(found)
 
-    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> None:
-        """A client opened a document, or says what it now holds."""
-        self.change(client, path, text, version, language=language, opened=True)
+    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> bool:
+        """A client opened a document, or says what it now holds. Answers as `change` does."""
+        kept = self.change(client, path, text, version, language=language, opened=True)
         self.noticed(client, path)
+        return kept
 
     def change(
         self,
@@ -102,10 +102,11 @@ class Mirror:
         *,
         language: str | None = None,
         opened: bool = False,
-    ) -> None:
-        """The whole new text of a document. A version older than one seen from this client is ignored."""
+    ) -> bool:
+        """The whole new text of a document. A version older than one seen from this client is ignored.
+        False when nothing of the document may be kept."""
         if not path or denied(path):
-            return
+            return False
         clean, _ = positions.normalise(text)
         with self._lock:
             where = self._place(path)
@@ -114,14 +115,15 @@ class Mirror:
                 if buffer is not None:
                     self._drop(buffer)
                 self._work.forget(where.key)
-                return
+                return False
             known = buffer.clients.get(client) if buffer is not None else None
             if known is not None and version is not None and version < known and not opened:
-                return
+                return True
             buffer = self._take(where, clean, language or "", buffer)
             if buffer is not None:
                 buffer.clients[client] = version if version is not None else known or 0
                 buffer.grow(self._pool, self._lock)
+            return buffer is not None
 
     def close(self, client: str, path: str) -> None:
         """A client has it open no longer. What was done in it stays known."""

@@ -48,13 +48,17 @@ def split(text: str, line: int, character: int, encoding: Encoding = "utf-16") -
 
     A mark at the start counts as a character of the first line, because the client counted its own text.
     """
+    return _cut(text, *locate(text, line, character, encoding))
+
+
+def locate(text: str, line: int, character: int, encoding: Encoding = "utf-16") -> tuple[int, bool]:
+    """The offset of one position, as LineIndex.offset gives it. One position needs one line: no index is
+    built, which matters at every keystroke in a large file."""
     if line < 0 or _lone_returns(text):
-        offset, clamped = LineIndex(text).offset(line, character, encoding)
-        return _cut(text, offset, clamped)
-    # One split needs one line: no index is built, which matters at every keystroke in a large file.
+        return LineIndex(text).offset(line, character, encoding)
     parts = text.split("\n", line)
     if len(parts) <= line:
-        return _cut(text, len(text), True)
+        return len(text), True
     start = len(text) - len(parts[-1])
     end = parts[-1].find("\n")
     content = parts[-1][: end if end >= 0 else None]
@@ -62,7 +66,7 @@ def split(text: str, line: int, character: int, encoding: Encoding = "utf-16") -
         content = content.removesuffix("\r")
     # A character has at least one unit, so the position lies within this many characters.
     offset, clamped = LineIndex(content[: max(character, 0) + 1]).offset(0, character, encoding)
-    return _cut(text, start + offset, clamped)
+    return start + offset, clamped
 
 
 def split_at(text: str, offset: int) -> Split:
@@ -166,14 +170,14 @@ class LineIndex:
         """Units before each block of `_BLOCK` characters, counted once per encoding."""
         if encoding not in self._units:
             blocks = range(0, len(self.text), _BLOCK)
-            sizes = (_units(self.text[at : at + _BLOCK], encoding) for at in blocks)
+            sizes = (units(self.text[at : at + _BLOCK], encoding) for at in blocks)
             self._units[encoding] = list(accumulate(sizes, initial=0))
         return self._units[encoding]
 
     def _before(self, offset: int, encoding: Encoding) -> int:
         """Units before an offset."""
         block = offset // _BLOCK
-        return self._sums(encoding)[block] + _units(self.text[block * _BLOCK : offset], encoding)
+        return self._sums(encoding)[block] + units(self.text[block * _BLOCK : offset], encoding)
 
     def _at(self, target: int, encoding: Encoding) -> int:
         """The offset of the character that holds unit `target`; the length of the text when beyond."""
@@ -183,15 +187,16 @@ class LineIndex:
         block = bisect_right(sums, target) - 1
         offset, passed = block * _BLOCK, sums[block]
         for char in self.text[offset : offset + _BLOCK]:
-            passed += _units(char, encoding)
+            passed += units(char, encoding)
             if passed > target:
                 break
             offset += 1
         return offset
 
 
-def _units(text: str, encoding: Encoding) -> int:
-    if text.isascii():
+def units(text: str, encoding: Encoding) -> int:
+    """How many units of `encoding` a text has. Lone surrogates count as in LineIndex."""
+    if text.isascii() or encoding == "utf-32":
         return len(text)
     if encoding == "utf-16":
         return len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -227,8 +232,23 @@ def _clean(text: str) -> str:
     """LF line ends and no lone surrogates."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return sound(text)
+
+
+def sound(text: str) -> str:
+    """`text` with U+FFFD in place of each lone surrogate; the same object when it has none."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         return _SURROGATE.sub("\ufffd", text)
     return text
+
+
+def joined(text: str) -> str:
+    """`text` as UTF-16 has it: two halves of a character that came one after the other are one character."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def points(text: str, count: int, encoding: Encoding = "utf-16") -> int:
+    """How many code points of `text` lie whole within its first `count` units."""
+    return bisect_right(list(accumulate(units(char, encoding) for char in text)), count)

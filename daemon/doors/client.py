@@ -52,10 +52,10 @@ def request(
     try:
         raw = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise _gone(error) from error
+        raise gone(error) from error
     finally:
         connection.close()
-    found = _object(raw)
+    found = decoded(raw)
     if response.status != http.client.OK:
         raise failure(found, response.status)
     return found
@@ -68,15 +68,15 @@ def stream(
     connection, response = _ask("POST", path, {**body, "stream": True}, timeout, at or address())
     try:
         if response.status != http.client.OK:
-            raise failure(_object(response.read()), response.status)
+            raise failure(decoded(response.read()), response.status)
         while line := response.readline():
             if line.startswith(b"data: "):
-                event = _object(line.removeprefix(b"data: "))
+                event = decoded(line.removeprefix(b"data: "))
                 if "error" in event:
                     raise failure(event, response.status)
                 yield event
     except (OSError, http.client.HTTPException) as error:
-        raise _gone(error) from error
+        raise gone(error) from error
     finally:
         connection.close()
 
@@ -103,7 +103,7 @@ def _ask(
     method: str, path: str, body: Any, timeout: float, at: Address
 ) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     if at.socket_path is None and not at.port:
-        raise _gone(None)
+        raise gone(None)
     headers = {"User-Agent": "foretype"}
     if at.token:
         headers["Authorization"] = f"Bearer {at.token}"
@@ -117,10 +117,11 @@ def _ask(
         return connection, connection.getresponse()
     except (OSError, http.client.HTTPException) as error:
         connection.close()
-        raise _gone(error) from error
+        raise gone(error) from error
 
 
-def _gone(error: Exception | None) -> NotRunning:
+def gone(error: Exception | None) -> NotRunning:
+    """What a connection that could not be had, or broke, means to a person."""
     if isinstance(error, TimeoutError):
         return NotRunning("the daemon does not answer in time", "`foretype restart` starts a fresh one")
     if isinstance(error, FileNotFoundError | ConnectionRefusedError) or error is None:
@@ -128,7 +129,8 @@ def _gone(error: Exception | None) -> NotRunning:
     return NotRunning(f"the daemon hung up ({type(error).__name__})", "`foretype logs` may say why")
 
 
-def _object(raw: bytes) -> dict[str, Any]:
+def decoded(raw: bytes) -> dict[str, Any]:
+    """The JSON object that was answered. Raises NotRunning when it is none."""
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except msgspec.MsgspecError as error:

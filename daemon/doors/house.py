@@ -68,14 +68,14 @@ class Feedback(Protocol):
 class Documents(Protocol):
     """daemon.documents.mirror.Mirror as the doors see it."""
 
-    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> None:
-        """A client opened a document."""
+    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> bool:
+        """A client opened a document; False when nothing of it may be kept."""
         ...
 
     def change(
         self, client: str, path: str, text: str, version: int | None = None, *, language: str | None = None
-    ) -> None:
-        """The whole new text of a document."""
+    ) -> bool:
+        """The whole new text of a document; False when nothing of it may be kept."""
         ...
 
     def close(self, client: str, path: str) -> None:

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from aiohttp import web
 
+from daemon.documents.held import Held
 from daemon.doors import completion, documents, feedback, infill, ledger, llama, native, ollama, openai, tabby
+from daemon.doors.documents import HELD
 from daemon.doors.guard import PEERS, errors, guard, no_invitation
 from daemon.doors.house import HOUSE, TRAFFIC, House, Patience, Pipeline, Traffic
 from daemon.doors.peers import Peers
@@ -51,7 +53,7 @@ def build(house: House) -> web.Application:
     limit = house.settings.server.max_body_mb * 1024 * 1024
     app = web.Application(middlewares=[errors, guard], client_max_size=limit)
     app[HOUSE], app[TRAFFIC], app[PEERS] = house, Traffic.of(house.settings.server), Peers()
-    app[tabby.STEADY] = Steady()
+    app[tabby.STEADY], app[HELD] = Steady(), Held()
     dialects = (native, documents, infill, completion, openai, tabby, ollama, llama, feedback, ledger)
     for method, path, handler in (route for dialect in dialects for route in dialect.routes()):
         app.router.add_route(method, path, handler, expect_handler=no_invitation)

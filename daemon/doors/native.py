@@ -9,6 +9,7 @@ from aiohttp import web
 
 from daemon.documents import positions
 from daemon.doors.answers import MAX_MS, MAX_TOKENS, answer, client_key, new_id, streamed
+from daemon.doors.documents import HELD
 from daemon.doors.house import HOUSE, TRAFFIC, House
 from daemon.doors.options import MAX_STOPS
 from daemon.doors.wire import read_json, reply, within
@@ -37,13 +38,19 @@ class Snippet(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """Body of `POST /v1/complete`: `text` and `cursor`, or `prefix` and `suffix`. Others are ignored."""
+    """Body of `POST /v1/complete`: `text` and `cursor`, `version` of `path` and `cursor`, or `prefix`
+    and `suffix`. Others are ignored."""
 
     text: str | None = None
     cursor: Cursor | None = None
     prefix: str | None = None
     suffix: str | None = None
     path: str | None = None
+    version: int | None = None
+    """In place of `text`: the version of `path` that this `client` told `/v1/documents` last. 409 `resync`
+    where the daemon holds another one."""
+    crc32: int | None = None
+    """Of the UTF-8 of that version: 409 `resync` where it is not what the daemon holds."""
     language: str | None = None
     client: str | None = None
     extras: tuple[Snippet, ...] = ()
@@ -95,9 +102,10 @@ def routes() -> list[tuple[str, str, Any]]:
 async def complete(request: web.Request) -> web.StreamResponse:
     """One completion, whole or as events: `{"text":…}` for each piece, then the whole with `"done":true`."""
     body = await read_json(request, Ask)
-    house = request.app[HOUSE]
+    house, client = request.app[HOUSE], client_key(request, DOOR, body.client)
+    body = _told(body, request.app, client)
     place = _place(body)
-    ask = _request(body, place, house, client_key(request, DOOR, body.client))
+    ask = _request(body, place, house, client)
     if body.stream:
         return await streamed(
             request,
@@ -106,6 +114,16 @@ async def complete(request: web.Request) -> web.StreamResponse:
             last=lambda done: {**_answer(done, body, place, house), "done": True},
         )
     return reply(_answer(await answer(request, ask), body, place, house))
+
+
+def _told(body: Ask, app: web.Application, client: str) -> Ask:
+    """With the text of the version that it names."""
+    if body.version is None or body.text is not None or body.prefix is not None:
+        return body
+    if not body.path:
+        raise BadRequest("`version` needs `path`")
+    text, language = app[HELD].copy(client, body.path, body.version, body.crc32)
+    return msgspec.structs.replace(body, text=text, language=body.language or language)
 
 
 def _place(body: Ask) -> Place:

@@ -1,4 +1,4 @@
-"""Owner of llama_cpp, with device.py and words.py: model, context, numpy batches, logits as views, abort flag.
+"""Owner of llama_cpp (with device.py, words.py): model, context, numpy batches, views of logits, abort flag.
 
 Facts behind each choice: `Llama` of llama-cpp-python is bypassed (its FIM ids are 0, its batches are Python
 loops); batches wrap numpy arrays in the legacy `llama_batch`; the abort callback is libc's `strlen` on a

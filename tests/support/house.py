@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from support.scripted import PROFILE, ScriptedEngine
 
-from daemon import replay
+from daemon import instance, replay
 from daemon.documents.mirror import Mirror
 from daemon.documents.opening import known
 from daemon.doors.house import TRAFFIC, House, Patience, Traffic
@@ -79,6 +79,8 @@ class Standing:
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     clock: list[float] = field(default_factory=lambda: [0.0])
     """Seconds by which the clock is ahead of whoever follows what becomes of answers."""
+    state: dict[str, Any] = field(default_factory=dict)
+    """More for the body of status."""
 
     @property
     def metrics(self) -> Metrics:
@@ -151,17 +153,21 @@ async def standing(
     patience: Patience | None = None,
     loaded: bool = True,
     doors: Doors | None = None,
+    found: bool = False,
 ) -> AsyncIterator[Standing]:
-    """An open house on port 0 and on a Unix socket in a folder of its own, whose path is short for macOS."""
+    """An open house on port 0 and on a Unix socket in a folder of its own, whose path is short for macOS.
+    `found`: on the socket of FORETYPE_HOME, as a daemon of this build."""
     with tempfile.TemporaryDirectory(prefix="ft") as folder:
         settings = Settings(server=server or Server(port=0), doors=doors or Doors())
-        async with _standing(Path(folder), script, settings, patience, loaded) as house:
+        socket = instance.prepare_runtime() / "daemon.sock" if found else Path(folder, "d.sock")
+        async with _standing(Path(folder), socket, script, settings, patience, loaded) as house:
             yield house
 
 
 @contextlib.asynccontextmanager
 async def _standing(
     folder: Path,
+    socket: Path,
     script: Callable[[Submit], str] | str,
     settings: Settings,
     patience: Patience | None,
@@ -186,15 +192,22 @@ async def _standing(
     )
     recorder = Recorder(pipeline)
     stopped = asyncio.Event()
+    state: dict[str, Any] = {}
 
     async def status() -> dict[str, Any]:
-        return {"pid": 1}
+        return {"pid": 1, **state}
 
     house = House(
         pipeline=recorder,
         settings=settings,
         status=status,
-        hello=lambda: {"name": "foretype", "version": "0", "build": "b", "pid": 1, "started": 2.0},
+        hello=lambda: {
+            "name": "foretype",
+            "version": "0",
+            "build": instance.build_id(),
+            "pid": 1,
+            "started": 2.0,
+        },
         stop=stopped.set,
         engine=engine,
         metrics=metrics,
@@ -203,9 +216,9 @@ async def _standing(
         feedback=feedback,
         patience=patience or Patience(),
     )
-    served = await serve(build(house), house, folder / "d.sock", 0)
+    served = await serve(build(house), house, socket, 0)
     try:
-        yield Standing(engine, recorder, house, served, mirror, stopped, clock)
+        yield Standing(engine, recorder, house, served, mirror, stopped, clock, state)
     finally:
         engine.go_on()
         await served.close()

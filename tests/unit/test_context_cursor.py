@@ -161,6 +161,10 @@ def test_expected_indentation(path: str, marked: str, indent: int) -> None:
     assert seen.indent == indent
 
 
+def test_broken_code_behind_an_empty_first_line() -> None:
+    assert names(look("a.py", "\n)(|\n")) == []
+
+
 def test_leaving_a_block_by_indentation() -> None:
     text = "class A:\n    def f(self):\n        return 1\n"
     assert names(look("a.py", text + "        |")) == ["A", "f"]

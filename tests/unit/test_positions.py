@@ -14,8 +14,11 @@ from daemon.documents.positions import (
     decode,
     denormalise,
     dominant_newline,
+    joined,
     normalise,
     pair,
+    points,
+    sound,
     split,
     split_at,
 )
@@ -238,3 +241,19 @@ def test_a_huge_line_is_split_quickly() -> None:
     for at in range(0, 500_000, 5_000):
         assert index.offset(*index.position(at)) == (at, False)
     assert time.perf_counter() - started < 0.5
+
+
+def test_halves_of_a_character_are_joined_and_lone_ones_replaced() -> None:
+    assert joined("a\ud83d\ude00b\ude00") == "a😀b\ude00"
+    assert sound("a\ud83d") == "a\ufffd"
+    text = "a😀"
+    assert sound(text) is text
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_code_points_within_units(encoding: Encoding) -> None:
+    text = "aé你😀\r\nz"
+    for at in range(len(text) + 1):
+        assert points(text, units(text[:at], encoding), encoding) == at
+    assert points("😀", 1, encoding) == (encoding == "utf-32")
+    assert points(text, 99, encoding) == len(text)
