@@ -25,9 +25,6 @@ from daemon.nouns import (
 from daemon.observe.entries import Content, Entry
 from indexer.tokens import to_ids
 
-_CUT: tuple[StopReason, ...] = ("time", "cancelled", "superseded", "engine")
-"""Stops that come from outside the text: an answer that ended so is the beginning of one."""
-
 
 class Replay(Noun, frozen=True):
     """Whether a fresh evaluation gives the recorded answer. `recorded`, `replayed`: text before polish."""
@@ -136,7 +133,7 @@ def _comparable(entry: Entry) -> Content:
         raise BadRequest("the prompt is no longer kept", "ledger.keep_text_minutes sets how long it is")
     if entry.warm:
         raise BadRequest("the request only warmed the cache: there is no answer to compare")
-    if entry.stop in _CUT and not content.text:
+    if entry.cut and not content.text:
         raise BadRequest(f"nothing was generated before the request ended ({entry.stop})")
     return content
 
@@ -163,7 +160,7 @@ def _verdict(entry: Entry, content: Content, again: Generation) -> Replay:
     recorded, replayed = content.text, again.text
     then, now = to_ids(content.generated), to_ids(again.tokens)
     at, token = _agree(recorded, replayed), _agree(then, now)
-    cut = entry.stop in _CUT
+    cut = entry.cut
     if cut:
         same = at == len(recorded)
         why = f"as far as it went: the recorded one was ended early ({entry.stop})"

@@ -19,6 +19,8 @@ CANDIDATES = 400
 """Rows looked at before the best are chosen."""
 READ_FILES = 24
 """Files whose blobs one query opens at most."""
+Known = dict[int, tuple[str, str]]
+"""File's id → its folder and its path."""
 
 
 class Place(Record, frozen=True):
@@ -76,6 +78,16 @@ def paths_of(db: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
     unique = list(dict.fromkeys(ids))
     marks = ",".join("?" * len(unique))
     return dict(db.execute(f"select id, path from file where id in ({marks})", unique))  # noqa: S608 - marks only
+
+
+def located(db: sqlite3.Connection, ids: Iterable[int], known: Known) -> None:
+    """Let `known` hold folder and path of files, empty for one that is not stored. Whoever keeps it clears it
+    when the database changes."""
+    if unknown := set(ids) - known.keys():
+        paths = paths_of(db, unknown)
+        known.update(
+            (file, (paths.get(file, "").rpartition("/")[0], paths.get(file, ""))) for file in unknown
+        )
 
 
 def symbol_of(db: sqlite3.Connection, file: int, number: int) -> Symbol | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
 import sqlite3
-from collections.abc import Sequence
 from pathlib import Path
 
 from indexer import packing, quarantine, rank
@@ -13,12 +11,13 @@ from indexer.answers import (
     READ_FILES,
     SYMBOL,
     Edge,
+    Known,
     Place,
     Status,
     chunks_of,
     file_row,
     identity,
-    paths_of,
+    located,
     place_row,
     symbol_row,
     symbols_of,
@@ -26,6 +25,8 @@ from indexer.answers import (
 from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet, Symbol
 from indexer.schema import FILE_COLUMNS
 
+Named = dict[tuple[int, str], list[tuple[str, int, int]]]
+"""(Whether they are hidden, folder) → (path, number, file's id) of symbols with one name."""
 _EXAMPLES = 3
 NAMED = "select not exported, file, seq from symbol where name = ? limit ?"
 
@@ -61,29 +62,31 @@ def symbol_at(db: sqlite3.Connection, path: str, byte: int) -> tuple[int, Symbol
     return (row[0], symbol_row(row[1:])) if row else None
 
 
-def named(db: sqlite3.Connection, name: str) -> list[tuple[int, int, int]]:
-    """(whether it is hidden, file, number) of each symbol of a name. Reads its index alone."""
-    return db.execute(NAMED, (name, CANDIDATES)).fetchall()
+def named(db: sqlite3.Connection, name: str, known: Known) -> Named:
+    """All symbols of a name. Reads its index alone. `known`: see `located`."""
+    rows = db.execute(NAMED, (name, CANDIDATES)).fetchall()
+    located(db, [file for _, file, _ in rows], known)
+    found: Named = {}
+    for hidden, file, seq in rows:
+        folder, path = known[file]
+        found.setdefault((hidden, folder), []).append((path, seq, file))
+    return found
 
 
-def definitions(
-    db: sqlite3.Connection,
-    rows: Sequence[tuple[int, int, int]],
-    limit: int,
-    near: str,
-    known: dict[int, tuple[str, str]],
-) -> tuple[Place, ...]:
-    """The best of `rows`, made by `named`. `known` remembers folder and path of files; whoever keeps it
-    clears it when the database changes."""
-    files = {file for _, file, _ in rows}
-    if unknown := files - known.keys():
-        paths = paths_of(db, unknown)
-        known.update(
-            (file, (paths.get(file, "").rpartition("/")[0], paths.get(file, ""))) for file in unknown
-        )
-    far = {folder: -rank.nearness(near, f"{folder}/") for folder in {known[file][0] for file in files}}
-    ranked = ((2 * hidden + far[known[file][0]], known[file][1], seq, file) for hidden, file, seq in rows)
-    best = heapq.nsmallest(limit, ranked)
+def definitions(db: sqlite3.Connection, named: Named, limit: int, near: str) -> tuple[Place, ...]:
+    """The best of what `named` found: exported ones first, then by how near they are."""
+    here = near.rpartition("/")[0]
+    folders = sorted(
+        (2 * hidden - rank.near_folders(here, folder), hidden, folder) for hidden, folder in named
+    )
+    best: list[tuple[float, str, int, int]] = []
+    worst = 0.0
+    for value, hidden, folder in folders:
+        if len(best) >= limit and value > worst:
+            break
+        worst = value
+        best += [(value, *row) for row in named[hidden, folder]]
+    best = sorted(best)[:limit]
     symbols = symbols_of(db, [(file, seq) for _, _, seq, file in best])
     found = ((path, seq, symbols.get((file, seq))) for _, path, seq, file in best)
     return tuple(Place(path=path, number=seq, symbol=symbol) for path, seq, symbol in found if symbol)

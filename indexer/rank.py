@@ -24,11 +24,12 @@ def weight(imports: int, uses: int) -> float:
 
 def nearness(path: str, other: str) -> float:
     """1 in the same directory, less with each step through the tree, above 0. Paths use `/`."""
-    return _folders(path.rpartition("/")[0], other.rpartition("/")[0])
+    return near_folders(path.rpartition("/")[0], other.rpartition("/")[0])
 
 
 @functools.lru_cache(maxsize=4096)
-def _folders(folder: str, other: str) -> float:
+def near_folders(folder: str, other: str) -> float:
+    """`nearness` of the files of two folders."""
     here, there = (name.split("/") if name else [] for name in (folder, other))
     common = 0
     for a, b in zip(here, there, strict=False):

@@ -18,13 +18,15 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from indexer import lookup, quarantine, rank, schema, seek
-from indexer.answers import Edge, Place, Status, Use
+from indexer.answers import Edge, Known, Place, Status, Use
 from indexer.errors import IndexDamaged
 from indexer.records import Chunk, FileRow, Import, Outline, Reference, Snippet, Symbol
 
 MOST = 200
 """No query returns more rows than this, files() excepted."""
 _CACHED = 512
+_FILES = 32
+"""Texts, outlines and references of files that are remembered, 50 KB each."""
 _KNOWN = 20_000
 """Files whose paths are remembered, 100 bytes each."""
 _T = TypeVar("_T")
@@ -39,8 +41,9 @@ class Reader:
         self._file: tuple[int, int] | None = None
         self._lock = threading.RLock()
         self._cache: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        self._files: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._words: dict[str, seek.Places] = {}
-        self._paths: dict[int, tuple[str, str]] = {}
+        self._paths: Known = {}
         self._seen = -1
 
     def __enter__(self) -> Self:
@@ -113,13 +116,11 @@ class Reader:
 
     def outlines(self, path: str) -> tuple[Outline, ...]:
         """Outlines of a file and of its types, the file's first."""
-        with self._snapshot() as db:
-            return lookup.outlines(db, path)
+        return self._recent("outlines", lookup.outlines, path)
 
     def chunks(self, path: str) -> tuple[Chunk, ...]:
         """The stored text of a file, in chunks."""
-        with self._snapshot() as db:
-            return lookup.chunks(db, path)
+        return self._recent("chunks", lookup.chunks, path)
 
     def imports(self, path: str) -> tuple[tuple[Import, str], ...]:
         """A file's imports with the path that each means, empty when it is not in the root."""
@@ -137,7 +138,7 @@ class Reader:
 
     def callers(self, name: str, limit: int = 20, near: str = "") -> tuple[Use, ...]:
         """Where `name` is used (imports left out): files nearest to `near` first, calls first in each."""
-        return self._cached("callers", seek.callers, name, min(limit, MOST), _folder(near))
+        return self._cached("callers", self._callers, name, min(limit, MOST), _folder(near))
 
     def siblings(self, path: str, symbol: int, limit: int = 50) -> tuple[Place, ...]:
         """Symbols beside a symbol, under the same parent; with symbol -1 those at the top of the file."""
@@ -168,27 +169,47 @@ class Reader:
         return self._cached("importance", _importance, most)
 
     def _definitions(self, db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Place, ...]:
+        named = self._cached("named", lambda db, name: lookup.named(db, name, self._known()), name)
+        return lookup.definitions(db, named, limit, near)
+
+    def _callers(self, db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Use, ...]:
+        ids = seek.using(db, name, near, self._known())
+        return seek.callers(db, name, limit, ids, lambda file: self._recent("uses", seek.references, file))
+
+    def _known(self) -> Known:
         if len(self._paths) > _KNOWN:
             self._paths.clear()
-        rows = self._cached("named", lookup.named, name)
-        return lookup.definitions(db, rows, limit, near, self._paths)
+        return self._paths
 
     def _forget(self) -> None:
         """What was read is of another state of the database."""
         self._cache.clear()
+        self._files.clear()
         self._words.clear()
         self._paths.clear()
 
     def _cached(self, kind: str, query: Callable[..., _T], *arguments: Any) -> _T:
-        key = (kind, *arguments)
+        return self._kept(self._cache, _CACHED, (kind, *arguments), query)
+
+    def _recent(self, kind: str, query: Callable[..., _T], file: str | int) -> _T:
+        """What is large, of files read lately: those near the work are asked for again and again."""
+        return self._kept(self._files, _FILES, (kind, file), query)
+
+    def _kept(
+        self,
+        table: OrderedDict[tuple[Any, ...], Any],
+        most: int,
+        key: tuple[Any, ...],
+        query: Callable[..., _T],
+    ) -> _T:
         with self._snapshot() as db:
-            if key in self._cache:
-                self._cache.move_to_end(key)
+            if key in table:
+                table.move_to_end(key)
             else:
-                self._cache[key] = query(db, *arguments)
-                while len(self._cache) > _CACHED:
-                    self._cache.popitem(last=False)
-            found: _T = self._cache[key]
+                table[key] = query(db, *key[1:])
+                while len(table) > most:
+                    table.popitem(last=False)
+            found: _T = table[key]
             return found
 
     @contextmanager

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import numpy as np
 import numpy.typing as npt
 
 from indexer import packing, rank
-from indexer.answers import CANDIDATES, READ_FILES, Place, Use, chunk_of, identity, paths_of, symbol_of
+from indexer.answers import (
+    CANDIDATES,
+    READ_FILES,
+    Known,
+    Place,
+    Use,
+    chunk_of,
+    identity,
+    located,
+    paths_of,
+    symbol_of,
+)
 from indexer.records import Chunk, Snippet
 
+_ALIKE = 128
+"""Callables looked at for each band: one that more have in common says little."""
 _WORDS = 12
 """Words of a text that are looked for."""
 _COMMON = 256
 """A word found in so many chunks does not choose."""
 _ALL = 32
-"""Chunks with all of the words that are looked at, the newest, where every word is common."""
-_ADDED = 7
-"""Common words looked for beside rare ones, in the order of the text: each takes longer than those."""
+"""Chunks with these words that are looked at, the newest."""
+_ADDED = 3
+"""Common words looked for beside rare ones, in the order of the text: each takes longer than those. The
+others count in the chunks that are read."""
+_TOGETHER = 4
+"""Common words that a chunk must hold where no word is rare: each takes longer than the one before."""
 _SPARE = 4
 """Chunks read beyond those asked for, so that one with the text as written can come forward."""
 _KNOWN = 512
@@ -35,29 +52,48 @@ _WORD = re.compile(r"[^\W_]+")
 Places = npt.NDArray[np.int64]
 
 
-def callers(db: sqlite3.Connection, name: str, limit: int, near: str) -> tuple[Use, ...]:
-    """Files by the full-text table of used names, places by each file's blob."""
+def using(db: sqlite3.Connection, name: str, near: str, known: Known) -> list[tuple[str, int]]:
+    """Path and id of files that use a name, nearest to `near` first, by the full-text table of used names.
+    `known`: see `located`."""
     sql = "select rowid from used where used match ? order by rowid desc limit ?"
     ids = [row[0] for row in db.execute(sql, (f'"{packing.word(name)}"', CANDIDATES))]
-    paths = paths_of(db, ids)
-    ids.sort(key=lambda file: (-rank.nearness(near, paths.get(file, "")), paths.get(file, "")))
+    located(db, ids, known)
+    here = near.rpartition("/")[0]
+    ranked = ((-rank.near_folders(here, known[file][0]), known[file][1], file) for file in ids)
+    return [(path, file) for _, path, file in heapq.nsmallest(READ_FILES, ranked)]
+
+
+def callers(
+    db: sqlite3.Connection,
+    name: str,
+    limit: int,
+    files: Iterable[tuple[str, int]],
+    opened: Callable[[int], packing.References | None],
+) -> tuple[Use, ...]:
+    """Uses of a name in `files`, found by `using`; places by each file's blob, which `opened` gives."""
     found: list[Use] = []
-    for file in ids[:READ_FILES]:
-        row = db.execute("select data from reference where file = ?", (file,)).fetchone()
-        uses = [r for r in packing.References(row[0]).rows(name) if r.role != "import"] if row else []
+    for path, file in files:
+        blob = opened(file)
+        uses = [r for r in blob.rows(name) if r.role != "import"] if blob else []
         uses.sort(key=lambda r: r.role != "call")
         for use in uses[: limit - len(found)]:
-            found.append(Use(path=paths[file], reference=use, inside=symbol_of(db, file, use.symbol)))
+            found.append(Use(path=path, reference=use, inside=symbol_of(db, file, use.symbol)))
         if len(found) >= limit:
             break
     return tuple(found)
+
+
+def references(db: sqlite3.Connection, file: int) -> packing.References | None:
+    """A file's references, unpacked."""
+    row = db.execute("select data from reference where file = ?", (file,)).fetchone()
+    return packing.References(row[0]) if row else None
 
 
 def similar(db: sqlite3.Connection, bands: bytes, limit: int, apart: str) -> tuple[Place, ...]:
     """By shared band keys."""
     words = packing.band_words(bands).split()
     sql = "select rowid from band where band match ? order by rowid desc limit ?"
-    rows = [_ids(db, sql, f'"{word}"', CANDIDATES) for word in words]
+    rows = [_ids(db, sql, f'"{word}"', _ALIKE) for word in words]
     places, shared = np.unique(np.concatenate([_NONE, *rows]), return_counts=True)
     left_out = identity(db, apart) if apart else 0
     found: list[Place] = []
@@ -84,11 +120,10 @@ def search(
     left_out, most = identity(db, apart) if apart else 0, min(limit + _SPARE, READ_FILES)
     hits = [(known[word], weight) for word, weight in (rare or common).items()]
     scores = _best(hits, left_out, most + 1)
-    few = bool(rare) and len(scores) <= most  # all are read anyway, and tell which common words they hold
-    if not few:
+    if not rare or len(scores) > most:  # else all are read anyway, and tell which common words they hold
         scores = _best([*hits, *_together(db, rare, common, known)], left_out, most)
     paths = paths_of(db, [p >> packing.PLACE_BITS for p in scores])
-    literal = text.strip().lower()
+    literal, weights = text.strip().lower(), {**rare, **common}
     found = []
     for place, weight in scores.items():
         file, number = place >> packing.PLACE_BITS, place & (packing.PLACES - 1)
@@ -96,8 +131,8 @@ def search(
         if chunk is None or file not in paths:
             continue
         lower = chunk.text.lower()
-        held = set(_WORD.findall(lower)) if few else ()
-        whole = sum((common[word] for word in common if word in held), weight)
+        held = set(_WORD.findall(lower))
+        whole = max(weight, sum(w for word, w in weights.items() if word in held))
         score = whole + (1.0 if literal in lower else 0.0)
         found.append((-score, -whole, -place, _snippet(paths[file], chunk, score)))
     return tuple(row[-1] for row in sorted(found)[:limit])
@@ -132,8 +167,9 @@ def _together(
     for word, weight in islice(common.items(), _ADDED if rare else 0):
         yield _ids(db, _HOLDING_FEW if few else _HOLDING, f'({either}) AND "{word}"', _COMMON), weight
     if len(common) > 1 and not rare:
-        every = " AND ".join(f'"{word}"' for word in common)
-        yield _ids(db, _HOLDING, every, _ALL), sum(common.values())
+        nearest = dict(islice(common.items(), _TOGETHER))
+        every = " AND ".join(f'"{word}"' for word in nearest)
+        yield _ids(db, _HOLDING, every, _ALL), sum(nearest.values())
 
 
 def _best(hits: Sequence[tuple[Places, float]], left_out: int, most: int) -> dict[int, float]:

@@ -22,7 +22,9 @@ from rich.table import Table
 from daemon.bench import keystrokes, ours, rig, stats, traces, wire
 from daemon.bench.keystrokes import Pair, Plan
 from daemon.bench.outcome import Figures, Outcome, table
+from daemon.doors.ledger import MOST
 from daemon.errors import BadRequest, EngineFailed
+from daemon.settings import Ledger
 
 LONGEST_S = 10.0
 """As long as idle work may take for the stable context of a file, and the anchor behind it."""
@@ -47,14 +49,16 @@ async def run(plan: Plan, root: Path | None, progress: Progress) -> Outcome:
             raise BadRequest(f"the trace has {len(trace.edits)} edits, none from {start} on")
         file = place / _named(plan.trace)
         file.write_text(first.text, encoding="utf-8")
-        async with rig.running(plan.model, idle=True, root=place) as here:
+        rows = {"rows": max(Ledger().rows, plan.limit)}
+        async with rig.running(plan.model, idle=True, root=place, ledger=rows) as here:
             await here.indexed()
             await _tell(here, "open", file, first.text)
             await here.rested()
             outcome = here.outcome("typing", plan.seed)
             every = itertools.chain((first,), states)
             pairs, spent = await _typed(here, file, every, lambda done: progress(done, plan.limit))
-    outcome.figures.update(keystrokes.figures_of(pairs), **spent)
+            audit = await _audited(here, len(pairs))
+    outcome.figures.update(keystrokes.figures_of(pairs), **spent, **audit)
     outcome.figures.update(stable_figures([pair.mine for pair in pairs]))
     title = f"{trace.name}, {len(pairs)} edits from {start}, with context"
     outcome.tables += [keystrokes.shown(title, outcome.figures), _shown(outcome.figures)]
@@ -115,7 +119,7 @@ def stable_figures(answers: Sequence[ours.Answer]) -> Figures:
         "epochs": float(len(last)),
         "edits_per_epoch": stats.ratio(len(inside), len(last)),
         "heads": float(len({answer.head for answer in inside})),
-        "stable_reevaluated": float(sum(answer.reused < answer.ahead for answer in inside)),
+        "stable_reevaluated": float(sum(0 < a.prompt < a.ahead + a.evaluated for a in inside)),
     }
 
 
@@ -129,6 +133,8 @@ ROWS = (
     ("idle work while typing, ms of the engine", "idle_ms"),
     ("… tokens evaluated", "idle_evaluated"),
     ("idle work at the opening, ms of the engine", "opening_ms"),
+    ("requests audited", "audited"),
+    ("… whose segments do not add up to what was evaluated", "audit_wrong"),
     ("seconds of pauses waited", "paused_s"),
     ("seconds in all", "seconds"),
 )
@@ -136,6 +142,12 @@ ROWS = (
 
 def _shown(figures: Figures) -> Table:
     return table("stable context", ["", "figure"], [[words, figures[key]] for words, key in ROWS])
+
+
+async def _audited(here: rig.Rig, requests: int) -> Figures:
+    """What `foretype audit --last N` says of them."""
+    body = await wire.fetch(here.endpoint, "GET", f"{ours.LEDGER}?last={min(requests, MOST)}")
+    return {name: float(body[name]) for name in ("audited", "audit_wrong")}
 
 
 async def _pair(here: rig.Rig, file: Path, state: traces.State) -> Pair:

@@ -19,6 +19,7 @@ from daemon.nouns import Lines
 
 COMPLETE = "/v1/complete"
 STATUS = "/v1/status"
+LEDGER = "/v1/ledger"
 DOCUMENTS = "/v1/documents"
 INFILL = "/infill"
 PATIENT_MS = 120_000

@@ -144,13 +144,14 @@ async def running(
     server: Section | None = None,
     engine: Section | None = None,
     complete: Section | None = None,
+    ledger: Section | None = None,
     folder: Path | None = None,
     **context: int,
 ) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
-    to index, see Rig.indexed; `server`, `engine`, `complete` and `context` are settings of these sections.
+    to index, see Rig.indexed; `server`, `engine`, `complete`, `ledger`, `context` are sections of settings.
     Its home is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
@@ -160,8 +161,8 @@ async def running(
         file = place / "home/config/config.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
         mine: Section = {"idle": idle, **context}
-        sections = {"context": mine, "server": server, "engine": engine, "complete": complete}
-        file.write_text(_written(sections, root), encoding="utf-8")
+        given = {"server": server, "engine": engine, "complete": complete, "ledger": ledger}
+        file.write_text(_written({"context": mine, **given}, root), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (place / "said.log").open("w+b") as log:

@@ -28,7 +28,7 @@ def _run(arguments: argparse.Namespace) -> int:
     body = rows.ask(arguments, "GET", f"?last={arguments.last}")
     if not arguments.json:
         _draw(body)
-    return 1 if body.get("composition", {}).get("wrong") else 0
+    return 1 if body.get("audit_wrong") else 0
 
 
 def _draw(body: _Body) -> None:
@@ -84,7 +84,7 @@ def _totals(sums: _Body) -> Iterator[str]:
     yield (
         f"{sums.get('requests', 0)} requests, {sums.get('prompt', 0)} prompt tokens = "
         f"{sums.get('reused', 0)} reused + {sums.get('evaluated', 0)} evaluated; "
-        f"{sums.get('generated', 0)} generated"
+        f"{sums.get('generated', 0)} generated; {sums.get('audited', 0)} requests audited"
     )
     if wrong := sums.get("wrong"):
         yield f"these do not add up: {', '.join(wrong)}"

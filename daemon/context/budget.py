@@ -186,7 +186,7 @@ class _Desk:
 
 def rows(text: str) -> list[str]:
     """Lines of a text that tell something, stripped, in their order."""
-    return [bare for line in text.split("\n") if len(bare := line.strip()) > 1]
+    return [bare for bare in map(str.strip, text.split("\n")) if len(bare) > 1]
 
 
 @functools.lru_cache(maxsize=1024)

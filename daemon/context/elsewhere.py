@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +62,8 @@ def pieces(focus: Focus) -> Iterator[Piece]:
 def _hits(focus: Focus) -> list[Lines]:
     """Of each name near the cursor that is a clue: the lines outside the window that hold it."""
     text, (first, last) = focus.text, focus.shown
-    ends = list(accumulate(len(line) + 1 for line in focus.lines))
+    lengths = np.fromiter(map(len, focus.lines), np.int64, len(focus.lines))
+    ends: list[int] = np.cumsum(lengths + 1).tolist()
     found = []
     for name in list(focus.weights)[:_NAMES]:
         lines: list[int] = []

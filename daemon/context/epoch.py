@@ -76,22 +76,20 @@ class Epochs:
         self._numbers = itertools.count(1)
 
     def current(
-        self, around: Surroundings, near: Near = NOWHERE, left_out: Callable[[str], bool] = lambda path: False
+        self, around: Surroundings, near: Near = NOWHERE, hidden: Callable[[Piece], str] = lambda piece: ""
     ) -> Stable:
         """The epoch of the cursor's file, whichever scope it was chosen for: it stays until idle time.
 
         `near`: HELD lines around the cursor. A piece of the file itself that shows some of them ends the
-        epoch, and so does one of a file that is `left_out` by now; the next one is what stands before that
-        piece, which is evaluated.
+        epoch, and so does one that must be `hidden` by now, for which that gives the reason; the next one is
+        what stands before that piece, which is evaluated.
         """
         stable = self._files.get(_key(around))
         if stable is None:
             return Stable(path=around.path, scope=around.scope, reason="nothing chosen yet")
-        out = {path for path in {piece.path for piece in stable.pieces} - {""} if left_out(path)}
         for place, piece in enumerate(stable.pieces):
-            if piece.path in out or holds(piece, around, near):
-                which = "left out" if piece.path in out else "being written"
-                why = f"cut before {piece.source}, which is {which}"
+            if why := hidden(piece) or ("being written" if holds(piece, around, near) else ""):
+                why = f"cut before {piece.source}, which is {why}"
                 stable = self._files[_key(around)] = self._numbered(stable, stable.pieces[:place], why)
                 break
         return stable

@@ -10,10 +10,11 @@ A request is answered with what is evaluated already: candidates are only looked
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
-from collections.abc import Collection
+import os
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import msgspec
 
@@ -86,12 +87,11 @@ class Planner:
         self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))
         stable = NOTHING
         if alone is not None:
-            kept = (p for p in alone.pieces if not p.path or not self._leaves_out(around, p.path))
+            hidden = self._hiding(around)
+            kept = (piece for piece in alone.pieces if not hidden(piece))
             stable = msgspec.structs.replace(alone, pieces=tuple(kept))
         elif request.context != "now" and not self._off(request, around):
-            stable = self._epochs.current(
-                around, _near(document, HELD), lambda path: self._leaves_out(around, path)
-            )
+            stable = self._epochs.current(around, _near(document, HELD), self._hiding(around))
         prompt, anchor = self.layout.plan(request, stable)
         return Planned(request, document, around, window, stable, prompt, anchor)
 
@@ -114,7 +114,7 @@ class Planner:
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         pieces = self._tiers.candidates(around, document.text, shown, history, extras)
-        found = [_redacted(piece) for piece in pieces if _full(around, piece.path) not in self._left_out]
+        found = self._may_be_shown(around, pieces)
         if planned.request.warm:  # a document was opened: what the client would send along is not known
             found += [piece for piece in planned.stable.pieces if piece.kind in SENT]
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
@@ -138,6 +138,32 @@ class Planner:
             behind=taken,
             share=self.layout.idle_share,
         )
+
+    def _hiding(self, around: Surroundings) -> Callable[[Piece], str]:
+        """What tells why a piece may be shown no more, with an empty text where it may. On the loop."""
+        left_out = functools.cache(lambda path: bool(path) and self._leaves_out(around, path))
+        gone = functools.cache(lambda path: self._gone(around, path))
+
+        def why(piece: Piece) -> str:
+            if left_out(piece.path):
+                return "left out"
+            return "gone" if piece.kind not in SENT and gone(piece.path) else ""
+
+        return why
+
+    def _may_be_shown(self, around: Surroundings, pieces: Iterable[Piece]) -> list[Piece]:
+        """Without what is left out or gone, and without secrets."""
+        left_out = functools.cache(lambda path: _full(around, path) in self._left_out)
+        gone = functools.cache(lambda path: self._gone(around, path))
+        kept = (p for p in pieces if not left_out(p.path) and (p.kind in SENT or not gone(p.path)))
+        return [_redacted(piece) for piece in kept]
+
+    def _gone(self, around: Surroundings, path: str) -> bool:
+        """Whether another file is there no more, and nobody has it open: an index may know it for a while."""
+        if path in ("", around.path) or not around.root:
+            return False
+        full = _full(around, path)
+        return not os.path.exists(full) and not self._mirror.holds(full)
 
     def _leaves_out(self, around: Surroundings, path: str) -> bool:
         """Whether a file is left out by now. On the loop."""
@@ -200,12 +226,12 @@ class Planner:
         with contextlib.suppress(IndexDamaged), holder.reader.together():
             for path in set(paths) - found.keys():
                 row = holder.reader.file(path)
-                found[path] = row.digest if row is not None else b""
+                found[path] = row.digest if row is not None and not self._gone(around, path) else b""
         return found
 
 
 def _full(around: Surroundings, path: str) -> str:
-    return str(PurePath(around.root) / path)
+    return os.path.join(around.root, path)
 
 
 def _redacted(piece: Piece) -> Piece:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from daemon.context.focus import Focus
+from daemon.context.making import piece
 from daemon.context.oneline import WORD
 from daemon.context.referenced import Referenced
 from daemon.context.view import View, dedent
@@ -40,8 +41,9 @@ def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
     names = _names(found)
     made = [*_callers(focus, view), *_siblings(focus, view), *_similar(focus, view), *_texts(focus, view)]
     for name, weight in names:
-        made += [_use(use, weight, view) for use in view.uses(name, _USES)]
-    return [piece for piece in made if piece is not None]
+        for use in view.uses(name, _USES):
+            made += _use(use, weight, view)
+    return made
 
 
 def _names(found: Referenced) -> list[tuple[str, float]]:
@@ -55,15 +57,15 @@ def _names(found: Referenced) -> list[tuple[str, float]]:
     return ordered[:_NAMES]
 
 
-def _callers(focus: Focus, view: View) -> Iterator[Piece | None]:
+def _callers(focus: Focus, view: View) -> Iterator[Piece]:
     scope = focus.callable
     if scope is not None and not scope.name.startswith("__"):
         for use in view.uses(scope.name, _USES):
             if use.reference.role == "call":
-                yield _use(use, 0.5, view)
+                yield from _use(use, 0.5, view)
 
 
-def _use(use: Use, weight: float, view: View) -> Piece | None:
+def _use(use: Use, weight: float, view: View) -> Iterator[Piece]:
     """Some lines around a use, not beyond the definition that holds it."""
     line, inside = use.reference.line, use.inside
     start, end = line - _ABOVE, line + _BELOW
@@ -71,21 +73,14 @@ def _use(use: Use, weight: float, view: View) -> Piece | None:
         start, end = max(start, inside.span.start_line), min(end, inside.span.end_line)
     text = view.cut(use.path, start, end)
     if use.reference.name not in text:
-        return None
+        return
     role = 1.0 if use.reference.role == "call" else 0.7
     importance = _USE * weight * role * (0.6 + 0.4 * rank.nearness(view.path, use.path))
-    return _piece(
-        view,
-        "caller",
-        use.path,
-        (max(0, start), end),
-        text=text,
-        name=use.reference.name,
-        importance=importance,
-    )
+    lines, name = (max(0, start), end), use.reference.name
+    yield from _piece("caller", use.path, lines, text, view, importance=importance, name=name)
 
 
-def _siblings(focus: Focus, view: View) -> Iterator[Piece | None]:
+def _siblings(focus: Focus, view: View) -> Iterator[Piece]:
     """Functions of the same name in types of the same base, or beside this file."""
     scope, holder = focus.callable, focus.holder
     if scope is None or holder is None:
@@ -101,35 +96,26 @@ def _siblings(focus: Focus, view: View) -> Iterator[Piece | None]:
         related = 0.9 if place.path in kin else 0.5 if place.path.rpartition("/")[0] == folder else 0.0
         if related and shown < _USES:
             shown += 1
-            yield _body(place, related, "sibling", view)
+            yield from _body(place, related, "sibling", view)
 
 
-def _similar(focus: Focus, view: View) -> Iterator[Piece | None]:
+def _similar(focus: Focus, view: View) -> Iterator[Piece]:
     scope = focus.callable
     bands = similarity.query_bands(scope.signature) if scope else b""
     for place in view.similar(bands, _USES) if bands else ():
         if place.score >= 0.25:
-            yield _body(place, 0.9 * place.score, "similar", view)
+            yield from _body(place, 0.9 * place.score, "similar", view)
 
 
-def _body(place: Place, importance: float, kind: PieceKind, view: View) -> Piece | None:
+def _body(place: Place, importance: float, kind: PieceKind, view: View) -> Iterator[Piece]:
     span = place.symbol.span
     end = min(span.end_line, span.start_line + _BODY)
     text = view.cut(place.path, span.start_line, end)
-    if not text:
-        return None
-    return _piece(
-        view,
-        kind,
-        place.path,
-        (span.start_line, end),
-        text=text,
-        name=place.symbol.qualified,
-        importance=importance,
-    )
+    lines, name = (span.start_line, end), place.symbol.qualified
+    yield from _piece(kind, place.path, lines, text, view, importance=importance, name=name)
 
 
-def _texts(focus: Focus, view: View) -> Iterator[Piece | None]:
+def _texts(focus: Focus, view: View) -> Iterator[Piece]:
     """Where else lines like those above the cursor stand, and how they go on there."""
     line = focus.around.line
     near = [text for text in focus.lines[max(0, line - _QUERY) : line + 1] if text.strip()]
@@ -145,7 +131,8 @@ def _texts(focus: Focus, view: View) -> Iterator[Piece | None]:
         start, end = max(0, place - _BEFORE), min(len(rows), place + _AFTER)
         text = dedent("\n".join(rows[start:end]))
         at = snippet.start_line + start
-        yield _piece(view, "text", snippet.path, (at, at + end - start), text=text, importance=2 * likeness)
+        lines = at, at + end - start
+        yield from _piece("text", snippet.path, lines, text, view, importance=2 * likeness)
 
 
 def _best(rows: Sequence[str], words: set[str], height: int) -> tuple[int, float]:
@@ -171,25 +158,14 @@ def _words(rows: Iterable[str]) -> set[str]:
 
 
 def _piece(
-    view: View,
     kind: PieceKind,
     path: str,
     lines: tuple[int, int],
-    *,
     text: str,
+    view: View,
+    *,
     importance: float,
     name: str = "",
-) -> Piece | None:
-    if not text.strip():
-        return None
-    return Piece(
-        tier="P3",
-        kind=kind,
-        path=path,
-        text=text,
-        name=name,
-        start_line=lines[0],
-        end_line=lines[1],
-        importance=min(1.0, importance),
-        distance=1 if path in view.edges() else 2,
-    )
+) -> Iterator[Piece]:
+    distance = 1 if path in view.edges() else 2
+    return piece(kind, path, lines, text, tier="P3", importance=importance, name=name, distance=distance)

@@ -18,11 +18,12 @@ import msgspec
 from daemon.context import elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
+from daemon.context.making import piece
 from daemon.context.view import Overlay, View, dedent
 from daemon.documents.document import Region
 from daemon.nouns import Extra
 from daemon.readers import Finder
-from daemon.surroundings import Piece, PieceKind, Scope, Surroundings, Tier
+from daemon.surroundings import Piece, Scope, Surroundings
 from indexer.deny import denied
 from indexer.errors import IndexDamaged
 from indexer.records import Symbol
@@ -109,26 +110,22 @@ def _enclosing(aim: Focus) -> Iterator[Piece]:
                        (max(scope.start_line, aim.shown[1]), scope.end_line)):  # fmt: skip
         rows = aim.lines[start : min(end, start + _LONGEST)]
         text = dedent(condense(rows, aim.weights, aim.comment, _MOST))
-        if text:
-            yield _piece(aim, "enclosing", text, (start, end), name=scope.name, importance=_ENCLOSING)
+        own, name = aim.around.path, scope.name
+        yield from piece("enclosing", own, (start, end), text, tier="P1", importance=_ENCLOSING, name=name)
 
 
 def _own(aim: Focus, view: View) -> Iterator[Piece]:
     """The type around the cursor, and the file, in outline, without what the window shows."""
-    first = max(0, aim.shown[0])
-    taken = [line for line in aim.lines[: min(first, _TOP)] if _IMPORT.match(line)]
-    if taken:
-        yield _piece(
-            aim, "outline", "\n".join(taken), (0, first), name="imports", tier="P2", importance=_IMPORTS
-        )
-    path, holder = aim.around.path, aim.holder
+    path, holder, first = aim.around.path, aim.holder, max(0, aim.shown[0])
+    taken = "\n".join(line for line in aim.lines[: min(first, _TOP)] if _IMPORT.match(line))
+    yield from piece("outline", path, (0, first), taken, tier="P2", importance=_IMPORTS, name="imports")
     number = _number(view.own(), holder) if holder else -1
     if holder and number >= 0 and (text := brief(_unseen(aim, view.outline(path, number)), aim.text)):
-        yield _piece(
-            aim, "outline", text, (holder.start_line,) * 2, name=holder.name, tier="P2", importance=_TYPE
-        )
-    elif text := brief(_unseen(aim, view.outline(path, -1)), aim.text):
-        yield _piece(aim, "outline", text, (0, 0), name="", tier="P2", importance=_FILE)
+        head, name = holder.start_line, holder.name
+        yield from piece("outline", path, (head, head), text, tier="P2", importance=_TYPE, name=name)
+    else:
+        text = brief(_unseen(aim, view.outline(path, -1)), aim.text)
+        yield from piece("outline", path, (0, 0), text, tier="P2", importance=_FILE)
 
 
 def _number(symbols: Sequence[Symbol], scope: Scope) -> int:
@@ -151,25 +148,3 @@ def _bare(line: str) -> str:
     """A line without what stands for a body."""
     text = line.partition(' """')[0].strip()
     return text.removesuffix("...").rstrip(_BODY)
-
-
-def _piece(
-    aim: Focus,
-    kind: PieceKind,
-    text: str,
-    lines: tuple[int, int],
-    *,
-    name: str,
-    importance: float,
-    tier: Tier = "P1",
-) -> Piece:
-    return Piece(
-        tier=tier,
-        kind=kind,
-        path=aim.around.path,
-        text=text,
-        name=name,
-        start_line=lines[0],
-        end_line=lines[1],
-        importance=importance,
-    )

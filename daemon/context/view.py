@@ -8,7 +8,6 @@ A View lives for one build, so that all its answers fit together and nothing is 
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -176,5 +175,9 @@ class View:
 
 
 def dedent(text: str) -> str:
-    """Text without its common indentation and without blank lines around it."""
-    return textwrap.dedent(text.strip("\n")).rstrip()
+    """Text without its common indentation, as textwrap has it, and without blank lines around it."""
+    lines = text.strip("\n").split("\n")
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip(" \t")]
+    least, most = min(indents, default=""), max(indents, default="")
+    margin = next((n for n, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
+    return "\n".join([line[margin:] if line.strip(" \t") else "" for line in lines]).rstrip()

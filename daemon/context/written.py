@@ -32,7 +32,7 @@ def gone(pieces: Iterable[Piece], around: Surroundings, text: str | None) -> lis
     own = [p for p in pieces if p.path == around.path and p.kind in _VERBATIM]
     if text is None or not own:
         return []
-    lines = frozenset(rows(text))
+    lines = set(map(str.strip, text.split("\n")))
 
     def there(row: str, piece: Piece) -> bool:
         return row in (text if piece.kind == "accepted" else lines) or PLACEHOLDER in row

@@ -44,7 +44,7 @@ class Mirror:
         self._most, self._most_bytes = documents, total_bytes
         self._buffers: OrderedDict[str, Buffer] = OrderedDict()
         self._last: Buffer | None = None
-        self._pause = Pause(self._rest)
+        self._pause: Pause[Buffer] = Pause(lambda buffer: buffer.rest(uses=buffer is not self._last))
         self._bytes = 0
         self._lock = RLock()
         self._pool = ThreadPoolExecutor(1, "documents")
@@ -160,6 +160,12 @@ class Mirror:
         with self._lock:
             if request.path and not denied(request.path):
                 self._work.show(request, positions.normalise(text)[0])
+
+    def holds(self, path: str) -> bool:
+        """Whether a client has a document open."""
+        with self._lock:
+            buffer = self._buffers.get(self._place(path).key)
+        return buffer is not None and bool(buffer.clients)
 
     def line(self, client: str, path: str) -> int | None:
         """Where a client was last in a document; None where it was elsewhere since."""
@@ -279,9 +285,6 @@ class Mirror:
         self._buffers.move_to_end(buffer.where.key)
         while len(self._buffers) > 1 and (len(self._buffers) > self._most or self._bytes > self._most_bytes):
             self._drop(next(iter(self._buffers.values())))
-
-    def _rest(self, buffer: Buffer) -> None:
-        buffer.rest(uses=buffer is not self._last)
 
     def _drop(self, buffer: Buffer) -> None:
         self._last = None if self._last is buffer else self._last

@@ -20,7 +20,8 @@ from indexer.errors import VocabularyUnusable
 from indexer.vocabulary import load
 
 _LAST = 20
-_MOST = 10_000
+MOST = 10_000
+"""Rows that are told at once."""
 
 
 def routes() -> list[tuple[str, str, Any]]:
@@ -33,17 +34,20 @@ def routes() -> list[tuple[str, str, Any]]:
 
 
 async def audit(request: web.Request) -> web.Response:
-    """The newest `last` rows, oldest first, and what their prompts are made of together; no source text."""
+    """The newest `last` rows, oldest first, how many of them were audited and do not add up, and what their
+    prompts are made of together; no source text."""
     asked = request.query.get("last", str(_LAST))
-    if not asked.isdecimal() or not 1 <= int(asked) <= _MOST:
-        raise BadRequest(f"`last` must be a number from 1 to {_MOST}")
+    if not asked.isdecimal() or not 1 <= int(asked) <= MOST:
+        raise BadRequest(f"`last` must be a number from 1 to {MOST}")
     entries = await request.app[HOUSE].ledger.last(int(asked))
     return reply(await asyncio.to_thread(_audited, entries))
 
 
 def _audited(entries: list[Entry]) -> msgspec.Raw:
     """Megabytes for a thousand rows: encoded beside the loop."""
-    body = {"entries": [summary(entry) for entry in entries], "composition": composition(entries)}
+    sums = composition(entries)
+    counts = {"audited": sums["audited"], "audit_wrong": len(sums["wrong"])}
+    body = {**counts, "entries": [summary(entry) for entry in entries], "composition": sums}
     return msgspec.Raw(msgspec.json.encode(body))
 
 

@@ -26,18 +26,19 @@ _WORK = ("reused", "evaluated", "generated")
 def composition(entries: Sequence[Entry]) -> dict[str, Any]:
     """Tokens of all prompts together: by tier and kind, and by source; the largest first.
 
-    `wrong` names the rows whose segments do not add up to what the engine counted: there must be none.
+    `wrong` names the rows that do not add up, see Entry.exact: there must be none.
     A row that never reached the engine counts nothing.
     """
     reached = [entry for entry in entries if entry.counters.prompt]
     segments = [segment for entry in reached for segment in entry.segments]
     return {
         "requests": len(entries),
+        "audited": len(reached),
         "prompt": sum(entry.counters.prompt for entry in reached),
         **{name: sum(getattr(entry.counters, name) for entry in reached) for name in _WORK},
         "kinds": _sums(segments, ("tier", "kind")),
         "sources": _sums((s for s in segments if s.source), ("tier", "kind", "source")),
-        "wrong": [entry.id for entry in reached if entry.prompt != entry.counters.prompt],
+        "wrong": [entry.id for entry in reached if not entry.exact],
     }
 
 

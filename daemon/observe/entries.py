@@ -5,6 +5,8 @@ from __future__ import annotations
 from daemon.nouns import Counters, FimIds, Limits, Noun, Sampling, Segment, StopReason, Timings
 from daemon.surroundings import Lost, WindowClass
 
+_CUT: tuple[StopReason, ...] = ("time", "cancelled", "superseded", "engine")
+
 
 class Content(Noun, frozen=True):
     """The prompt and the answer, exactly. Tokens are ids as everywhere: little-endian int32 bytes."""
@@ -68,3 +70,16 @@ class Entry(Noun, frozen=True):
     def prompt(self) -> int:
         """Tokens of the prompt, summed over its segments."""
         return sum(segment.tokens for segment in self.segments)
+
+    @property
+    def cut(self) -> bool:
+        """Whether something outside the text ended the answer: it is the beginning of one."""
+        return self.stop in _CUT
+
+    @property
+    def exact(self) -> bool:
+        """Whether the segments add up to the prompt that the engine counted, and that one to what it reused
+        and evaluated. Of an answer that was cut, some of the prompt may not have been evaluated."""
+        work = self.counters
+        left = work.prompt - work.reused - work.evaluated
+        return self.prompt == work.prompt and (left == 0 or (self.cut and left > 0))

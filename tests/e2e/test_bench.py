@@ -79,6 +79,7 @@ def test_typing_with_context(tiny_model: Path, trace: Path, tmp_path: Path) -> N
     assert figures["opening_ms"] > 0
     assert figures["idle_ms"] >= 0
     assert figures["stable_reevaluated"] == 0
+    assert (figures["audited"], figures["audit_wrong"]) == (14, 0)
     assert figures["evaluated_p50"] <= 4
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_life_daemon import Home, home, until
+from support.living import Home, home, until
 
 from daemon.doors import client
 from daemon.engine.client import EngineClient, EngineModel

@@ -1,89 +1,26 @@
 """The daemon's life with real processes: one of it, whatever happens, and a clear word when it cannot be."""
 
 import contextlib
-import json
 import os
-import re
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
+from support.living import COMMAND, Home, alive, home, pid_in, until
 
 import daemon
 from daemon import resources
 
+__all__ = ["home"]
+
 ROOT = Path(daemon.__file__).resolve().parent.parent
 OLDER = Path(__file__).resolve().parent / "older_daemon.py"
-COMMAND = [sys.executable, "-I", "-m", "daemon.cli.main"]
-DEAD_PROXY = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy"), "http://127.0.0.1:9")
-
-
-class Home:
-    """A FORETYPE_HOME of its own with a short path (a socket's path has a limit)."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.socket, self.lock = folder / "run/daemon.sock", folder / "run/daemon.lock"
-        self.environment = {**os.environ, "FORETYPE_HOME": str(folder), "NO_COLOR": "1"}
-        self.environment.pop("FORETYPE_MODELS", None)
-
-    def start(self, *arguments: str, command: list[str] = COMMAND, **more: object) -> subprocess.Popen[str]:
-        options = {"env": self.environment, "cwd": self.folder, **more}
-        return subprocess.Popen(
-            [*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-        )  # type: ignore[call-overload]
-
-    def run(self, *arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
-        with self.start(*arguments, **more) as process:
-            out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-    def up(self, *arguments: str, **more: object) -> int:
-        """Start it; the daemon's process id."""
-        done = self.run("up", "--port", "0", *arguments, **more)
-        assert done.returncode == 0, done.stderr
-        return pid_in(done.stdout)
-
-    def status(self) -> dict:  # type: ignore[type-arg]
-        return json.loads(self.run("status", "--json").stdout)
-
-
-def pid_in(text: str) -> int:
-    found = re.search(r"process (\d+)", text)
-    assert found, text
-    return int(found[1])
-
-
-def until(probe: Callable[[], object], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not probe():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-@pytest.fixture
-def home() -> Iterator[Home]:
-    folder = Path(tempfile.mkdtemp(prefix="ft-"))
-    made = Home(folder)
-    yield made
-    made.run("down", cwd=Path("/"))
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -207,109 +144,3 @@ def test_builds_replace_each_other_both_ways(home: Home) -> None:
     assert home.up(command=other) == second
     assert home.up() not in (first, second)
     assert not alive(second)
-
-
-def test_nothing_of_the_current_folder_is_executed(home: Home) -> None:
-    trap = home.folder / "trap"
-    trap.mkdir()
-    mark = home.folder / "sprung"
-    evil = f"open({str(mark)!r}, 'a').write(__file__)\n"
-    for name in (
-        "daemon",
-        "indexer",
-        "llama_cpp",
-        "aiohttp",
-        "msgspec",
-        "json",
-        "sitecustomize",
-        "usercustomize",
-    ):
-        (trap / f"{name}.py").write_text(evil)
-    for name in ("daemon", "indexer"):
-        (trap / name).mkdir()
-        (trap / name / "__init__.py").write_text(evil)
-    pid = home.up(cwd=trap)
-    assert Path(psutil.Process(pid).cwd()) != trap
-    home.environment["PYTHONPATH"] = str(trap)
-    assert home.run("restart", "--port", "0", cwd=trap).returncode == 0
-    del home.environment["PYTHONPATH"]
-    script = shutil.which("foretype", path=str(Path(sys.executable).parent))
-    assert script, "the console script is not installed beside the interpreter"
-    for words in (("status",), ("restart", "--port", "0"), ("doctor",), ("down",)):
-        done = home.run(*words, cwd=trap, command=[script])
-        assert done.returncode in (0, 1), done.stderr
-    assert not mark.exists(), mark.read_text()
-
-
-def test_proxy_variables_do_not_matter(home: Home) -> None:
-    home.environment.update(DEAD_PROXY)
-    pid = home.up()
-    assert home.status()["pid"] == pid
-    (home.folder / "a.py").write_text("x")
-    assert home.run("complete", "a.py:1:1").returncode == 3
-    assert "not used for the daemon" in home.run("doctor").stdout
-    assert home.run("down").returncode == 0
-
-
-def test_a_taken_port_is_named(home: Home) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = home.run("up", "--port", str(port))
-    assert done.returncode == 6
-    assert f"port {port} is taken" in done.stderr
-    assert "--port" in done.stderr
-    assert not home.socket.exists()
-
-
-def test_serve_does_not_push_the_running_one_aside(home: Home) -> None:
-    pid = home.up()
-    done = home.run("serve", "--port", "0")
-    assert done.returncode == 6
-    assert "another daemon is running" in done.stderr
-    assert home.status()["pid"] == pid
-
-
-def test_everything_is_private_under_umask_0(home: Home) -> None:
-    home.up(umask=0)
-    modes = {p: stat.S_IMODE(p.stat().st_mode) for p in (home.folder / "run", home.socket, home.lock)}
-    assert list(modes.values()) == [0o700, 0o600, 0o600]
-    assert stat.S_IMODE((home.folder / "state/logs").stat().st_mode) == 0o700
-
-
-def test_a_home_that_cannot_be_used_is_told(home: Home) -> None:
-    (home.folder / "file").write_text("")
-    home.environment["FORETYPE_HOME"] = str(home.folder / "file" / "home")
-    for words in (("up",), ("serve",), ("down",)):
-        done = home.run(*words)
-        assert done.returncode == 6, done.stderr
-        assert re.match(r"error: the runtime folder .* cannot be made: .*FORETYPE_HOME", done.stderr)
-        assert "Traceback" not in done.stderr
-
-
-def test_without_a_folder_for_logs_it_runs_and_says_so(home: Home) -> None:
-    (home.folder / "state").write_text("a file stands here")
-    home.up()
-    assert any("no log file" in line for line in home.status()["degradations"])
-    assert home.run("logs").returncode == 6
-
-
-def test_a_broken_settings_file_stops_the_start_with_its_key(home: Home) -> None:
-    (home.folder / "config").mkdir()
-    (home.folder / "config/config.toml").write_text("[server]\nprot = 1\n")
-    done = home.run("up")
-    assert done.returncode == 2
-    assert "prot" in done.stderr
-    checks = {c["name"]: c["level"] for c in json.loads(home.run("doctor", "--json").stdout)}
-    assert checks["settings"] == "fail"
-
-
-def test_doctor_and_logs(home: Home) -> None:
-    done = home.run("doctor", "--json")
-    checks = {c["name"]: c for c in json.loads(done.stdout)}
-    assert done.returncode == 1
-    assert checks["model"]["level"] == "fail"
-    assert "models pull" in checks["model"]["remedy"]
-    assert checks["package"]["level"] == "ok"
-    home.up()
-    assert "listens on" in home.run("logs", "-n", "5").stdout
-    assert home.run("logs", "nothing").returncode == 6

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from test_life_daemon import Home, alive, home, until
+from support.living import Home, alive, home, until
 
 from daemon.doors import client
 from daemon.errors import ForetypeError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.harm import garbage, overwrite
-from test_life_daemon import Home, home, until
+from support.living import Home, home, until
 
 from daemon.doors import client
 from daemon.errors import ForetypeError

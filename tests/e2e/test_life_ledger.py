@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_life_daemon import Home, until
+from support.living import Home, until
 
 CANARY = "canary_in_the_document"
 SOURCE = f"def {CANARY}(price):\n    total = price\n    return total\n"
@@ -41,6 +41,7 @@ def test_a_request_is_audited_explained_and_replayed(home: Home, tiny_model: Pat
     body = said(home, "audit", "--json", "--last", "5")
     assert [entry["id"] for entry in body["entries"]] == [name]
     assert body["composition"]["wrong"] == []
+    assert (body["audited"], body["audit_wrong"]) == (1, 0)
     told = said(home, "explain", "--json", name)
     assert CANARY in "".join(segment["text"] for segment in told["prompt"])
     shown = home.run("explain", name.removeprefix("cmpl-")[:8]).stdout

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_life_daemon import Home, until
+from support.living import Home, until
 
 from daemon.doors import client
 from daemon.errors import ForetypeError

@@ -252,27 +252,12 @@ def below(root: Path) -> Path:
     rules(top, "*.log", "pkg/out", "/root.txt", "!pkg/in.log")
     here = top / "pkg"
     rules(here, "*.tmp", "!keep.tmp")
-    fill(
-        top,
-        "outer.py",
-        "pkg/root.txt",
-        "pkg/a.py",
-        "pkg/out/x",
-        "pkg/x.log",
-        "pkg/in.log",
-        "pkg/x.tmp",
-        "pkg/keep.tmp",
-    )
+    fill(top, "outer.py", "pkg/root.txt", "pkg/a.py", "pkg/out/x")
+    fill(top, "pkg/x.log", "pkg/in.log", "pkg/x.tmp", "pkg/keep.tmp")
     fill(here, "real/r.py", "swapped/s.py", "other/s.py")
     commit(top)
-    for name, to in (
-        ("loop", "."),
-        ("up", ".."),
-        ("all", "/"),
-        ("r", "real"),
-        ("f", "a.py"),
-        ("bad", "none"),
-    ):
+    links = ("loop", "."), ("up", ".."), ("all", "/"), ("r", "real"), ("f", "a.py"), ("bad", "none")
+    for name, to in links:
         (here / name).symlink_to(to)
     (here / "real/back").symlink_to("..")
     (here / "swapped/s.py").unlink()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from indexer.ngrams import Match, NgramWriter
+from indexer.ngrams import Match, NgramReader, NgramWriter
 from indexer.tokens import to_bytes
 
 LONGEST, SHORTEST = 16, 2
@@ -91,3 +92,12 @@ def queries(files: Mapping[str, Sequence[int]], rng: random.Random, number: int)
         query = list(ids[max(0, at - rng.randrange(1, 24)) : at])
         noise = [rng.randrange(VOCABULARY + 1) for _ in range(rng.randrange(3))]
         yield noise + query if rng.random() < 0.7 else query + noise
+
+
+ALL = 1_000_000
+A = to_bytes([1, 2, 3, 4, 5, 6, 7, 8])
+B = to_bytes([9, 2, 3, 4, 50, 60])
+
+
+def found(folder: Path, *ids: int, k: int = 4) -> list[tuple[tuple[int, ...], int]]:
+    return NgramReader(folder).continuations(list(ids), k)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
 from support.scripted import ScriptedEngine
+from support.waiting import until
 
 from daemon.context.planner import Planned
 from daemon.engine.frames import Submit
@@ -67,3 +70,26 @@ class Typing:
         typed = prefix.partition("\n")[2]
         found = (line for line in self.lines if typed and line.startswith(typed))
         return next(found, typed + NOTHING)[len(typed) :]
+
+
+async def begun(typing: Typing, request: CompletionRequest) -> asyncio.Task[Completion]:
+    """A request whose run the engine holds."""
+    jobs = len(typing.engine.jobs)
+    typing.engine.hold()
+    task = asyncio.create_task(typing.pipeline.complete(request))
+    await typing.engine.until(lambda: len(typing.engine.jobs) > jobs)
+    return task
+
+
+async def joining(typing: Typing, request: CompletionRequest, how: str) -> asyncio.Task[Completion]:
+    """A request that shares a run."""
+    before = typing.joined(how)
+    task = asyncio.create_task(typing.pipeline.complete(request))
+    await until(lambda: typing.joined(how) > before, 5)
+    return task
+
+
+async def gone(task: asyncio.Task[Completion]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,12 +16,8 @@ from daemon.engine import costs, frames, vocabulary
 from daemon.engine.binding import Context, Model, Part
 from daemon.engine.device import Log
 from daemon.engine.frames import Cancel, Piece, Start, Submit, Unpacker, pack
-from daemon.engine.lanes import AGED_S, Lanes
-from daemon.engine.sampling import Sampler
 from daemon.engine.tree import Tree
-from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed, ModelError
-from daemon.nouns import Sampling
 from daemon.settings import Engine
 from indexer import tokens
 from indexer.errors import VocabularyUnusable
@@ -201,68 +195,6 @@ def test_oversized_batch_is_an_error_not_a_crash(context: Context) -> None:
         context.decode(Part(ids(1, 2), 0, 0, 3))
 
 
-PIECES = Pieces([b"ret", b"return", b" ret", b"r", b"e", b"t", b"urn", b"x", b"", b"returned", b"\xff", b" "])
-
-
-def test_agreeing_tokens() -> None:
-    found = {PIECES.pieces[i] for i in PIECES.agreeing(b"ret")}
-    assert found == {b"ret", b"return", b"r", b"returned"}
-    assert {PIECES.pieces[i] for i in PIECES.agreeing(b"\xff")} == {b"\xff"}
-    assert len(PIECES.agreeing(b"zz")) == 0
-
-
-@given(st.binary(min_size=1, max_size=4))
-def test_agreeing_equals_the_definition(must: bytes) -> None:
-    wanted = {i for i, p in enumerate(PIECES.pieces) if p and (p.startswith(must) or must.startswith(p))}
-    assert set(PIECES.agreeing(must).tolist()) == wanted
-
-
-def test_healing_pays_what_is_owed() -> None:
-    row = np.zeros(12, np.float32)
-    row[7] = 9.0  # "x" would win without the debt
-    row[3] = 2.0
-    sampler = Sampler(Sampling(), PIECES, b"ret")
-    first = sampler.choose(row)
-    assert PIECES.pieces[first] == b"r"
-    assert sampler.pay(first) == b""
-    assert sampler.owed == b"et"
-    row[4] = 1.0
-    assert sampler.pay(sampler.choose(row)) == b""
-    row[5] = 1.0
-    assert sampler.pay(sampler.choose(row)) == b""
-    assert sampler.choose(row) == 7
-
-
-def test_a_token_may_pay_more_than_owed() -> None:
-    sampler = Sampler(Sampling(), PIECES, b"ret")
-    assert sampler.pay(9) == b"urned"
-
-
-def test_impossible_debt_is_given_up() -> None:
-    sampler = Sampler(Sampling(), PIECES, b"zz")
-    row = np.zeros(12, np.float32)
-    row[7] = 1.0
-    assert sampler.choose(row) == 7
-    assert sampler.owed == b""
-
-
-def test_sampling_at_temperature_stays_inside_top_k() -> None:
-    row = np.arange(12, dtype=np.float32)
-    sampler = Sampler(Sampling(temperature=1.5, top_k=3, top_p=1.0, seed=1), PIECES, b"")
-    assert {sampler.choose(row) for _ in range(200)} == {9, 10, 11}
-    narrow = Sampler(Sampling(temperature=0.5, top_k=0, top_p=0.01, seed=1), PIECES, b"")
-    assert {narrow.choose(row) for _ in range(50)} == {11}
-
-
-def test_margin_is_among_what_was_allowed() -> None:
-    row = np.zeros(12, np.float32)
-    row[7], row[6], row[3], row[0] = 9.0, 8.0, 3.0, 1.0
-    free, owing = Sampler(Sampling(), PIECES, b""), Sampler(Sampling(), PIECES, b"ret")
-    free.choose(row)
-    owing.choose(row)
-    assert (free.margin(), owing.margin()) == (1.0, 2.0)
-
-
 def test_frames_survive_any_portions() -> None:
     sent = [
         Start(path="p", name="n", sha256="s", context=1, settings=Engine()),
@@ -281,95 +213,6 @@ def test_frames_survive_any_portions() -> None:
 def test_an_oversized_frame_is_refused() -> None:
     with pytest.raises(ValueError, match="beyond"):
         list(Unpacker().feed((frames.MAX_FRAME + 1).to_bytes(4, "big")))
-
-
-def lanes(slots: int = 8) -> tuple[Lanes, list[str]]:
-    aborted: list[str] = []
-    return Lanes(lambda: aborted.append("abort"), lambda: 0, slots), aborted
-
-
-def started(made: Lanes) -> str | None:
-    """Start the next; its id, None when nothing may start."""
-    ticket = made.following()
-    if ticket is not None:
-        made.start(ticket)
-    return ticket.job.id if ticket else None
-
-
-def test_lanes_are_served_by_urgency_and_each_has_room() -> None:
-    made, _ = lanes(slots=2)
-    for name in ("paging", "long", "warm", "anchor", "alternative", "keystroke"):
-        made.submit(Submit(id=name, tokens=b"", lane=name))  # type: ignore[arg-type]
-    made.submit(Submit(id="second", tokens=b"", client="b"))
-    made.submit(Submit(id="third", tokens=b"", client="c"))
-    assert [started(made) for _ in range(5)] == ["keystroke", "second", "alternative", "anchor", None]
-
-
-def test_who_waited_long_comes_before_fresh_keystrokes(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, _ = lanes(slots=4)
-    made.submit(Submit(id="long", tokens=b"", lane="long"))
-    now = time.perf_counter()
-    monkeypatch.setattr(time, "perf_counter", lambda: now + AGED_S)
-    for number in range(5):
-        made.submit(Submit(id=f"fresh {number}", tokens=b""))
-    made.submit(Submit(id="anchor", tokens=b"", lane="anchor"))
-    ticket = made.following()
-    assert ticket is not None
-    assert [started(made) for _ in range(6)] == ["long", *(f"fresh {number}" for number in range(4)), None]
-    assert ticket.turn == 0
-    monkeypatch.setattr(time, "perf_counter", lambda: now + 2 * AGED_S + 1)
-    assert ticket.turn == ticket.lane
-    made.put_back(ticket)
-    assert ticket.turn == ticket.lane
-
-
-def test_clients_take_turns_inside_a_lane() -> None:
-    made, _ = lanes()
-    for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
-        made.submit(Submit(id=name, tokens=b"", client=name[0]))
-    assert [started(made) for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
-
-
-def test_an_urgent_job_interrupts_prompt_rows_of_others_only() -> None:
-    made, aborted = lanes()
-    made.submit(Submit(id="warm", tokens=b"", lane="warm"))
-    ticket = made.following()
-    assert ticket is not None
-    made.start(ticket)
-    made.computing((ticket,), False)
-    made.submit(Submit(id="one", tokens=b""))
-    assert aborted == []
-    made.computing((ticket,), True)
-    made.submit(Submit(id="other", tokens=b"", lane="long"))
-    assert aborted == []
-    made.submit(Submit(id="two", tokens=b""))
-    assert aborted == ["abort"]
-    assert ticket.ended is None
-
-
-def test_cancel_touches_only_its_job() -> None:
-    made, aborted = lanes()
-    for name in ("a", "b"):
-        made.submit(Submit(id=name, tokens=b""))
-    made.cancel("b", "cancelled")
-    ended = made.following()
-    assert ended is not None
-    assert (ended.job.id, ended.ended) == ("b", "cancelled")
-    made.start(ended)
-    first = made.following()
-    assert first is not None
-    assert first.ended is None
-    assert aborted == []
-
-
-def test_close_wakes_the_engine_thread() -> None:
-    made, _ = lanes()
-    got: list[object] = []
-    thread = threading.Thread(target=lambda: got.append(made.wait()))
-    thread.start()
-    made.close()
-    thread.join(5)
-    assert got == [False]
 
 
 def test_costs(context: Context) -> None:

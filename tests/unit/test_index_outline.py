@@ -20,6 +20,9 @@ from indexer.tokens import PATTERNS
 SAMPLES = Path(__file__).parent.parent / "data" / "index"
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 PIECES = regex.compile(PATTERNS["qwen2"])
+OUTLINES = Path(__file__).parent.parent / "data" / "outlines"
+"""Each language's sample, and its outline exactly."""
+EXACT = sorted(path.stem for path in OUTLINES.glob("*.source"))
 
 
 def of(source: str | bytes, name: str) -> tuple[Outline, ...]:
@@ -37,326 +40,10 @@ def sound(text: str, name: str) -> bool:
     return not syntax.parse(text.encode(), registry.get(name), 10).root_node.has_error
 
 
-PYTHON = '''"""Keeps orders. More text."""
-import os
-import re as r
-from dataclasses import dataclass, field
-
-LIMIT: int = 10
-__all__ = ["Order"]
-TABLE = {
-    "a": 1,
-    "b": 2,
-}
-
-@dataclass(frozen=True)
-class Order(Base, metaclass=Meta):
-    """An order.
-
-    Long text.
-    """
-
-    key: str
-    items: list[str] = field(default_factory=list)
-
-    def __init__(self, key: str, *, größe: int = 3) -> None:
-        self.key = key
-
-        def nested():
-            pass
-
-    @property
-    def total(self) -> float:
-        """Sum of all items."""
-        return 0.0
-
-    @staticmethod
-    @cache
-    def load(path: str) -> "Order": ...
-
-    @overload
-    async def save(self, to: str) -> None: ...
-
-def main(argv: list[str]) -> int:
-    class Local:
-        pass
-    return 0
-'''
-PYTHON_OUTLINE = '''"""Keeps orders."""
-import os, re
-from dataclasses import dataclass, field
-LIMIT: int = 10
-TABLE = ...
-@dataclass(frozen=True)
-class Order(Base, metaclass=Meta):
-    """An order."""
-    key: str
-    items: list[str] = field(default_factory=list)
-    def __init__(self, key: str, *, größe: int = 3) -> None: ...
-    @property
-    def total(self) -> float: """Sum of all items."""
-    @staticmethod
-    def load(path: str) -> "Order": ...
-    @overload
-    async def save(self, to: str) -> None: ...
-def main(argv: list[str]) -> int: ...
-'''
-TYPESCRIPT = """import { A, B as C } from "./a";
-/** A shape. And more. */
-export abstract class Shape<T> extends Base<T> implements Named {
-  static count = 0;
-  constructor(private readonly name: string, public size = 1) { super(); }
-  get area(): number { return 1; }
-  scale(by: number): this { function inner() {} return this; }
-  protected abstract draw(on: Canvas): void;
-}
-export interface Named { name: string; rename(to: string): void; }
-export type Handler<T> = (event: T) => void;
-export const make = <T>(kind: string): Shape<T> => { return null!; };
-export function area(shape: Shape<unknown>): number { return shape.area; }
-"""
-TYPESCRIPT_OUTLINE = """import { A, B } from "./a";
-// A shape.
-export abstract class Shape<T> extends Base<T> implements Named {
-  static count = 0;
-  constructor(private readonly name: string, public size = 1);
-  get area(): number;
-  scale(by: number): this;
-  protected abstract draw(on: Canvas): void;
-}
-export interface Named {
-  name: string;
-  rename(to: string): void;
-}
-export type Handler<T> = (event: T) => void;
-export const make = <T>(kind: string): Shape<T> => {}
-export function area(shape: Shape<unknown>): number;
-"""
-GO = """// Package shop sells things. Really.
-package shop
-
-import (
-\t"context"
-\tlog "log/slog"
-)
-
-const Limit = 10
-
-// Store keeps orders.
-type Store struct {
-\tName string
-\tsize int
-}
-
-type Finder interface {
-\tFind(ctx context.Context, key string) (*Order, error)
-}
-
-// Find returns one order.
-func (s *Store) Find(ctx context.Context, key string) (*Order, error) {
-\treturn nil, nil
-}
-
-func Map[K comparable, V any](m map[K]V) []K { return nil }
-"""
-GO_OUTLINE = """// Package shop sells things.
-package shop
-import "context"
-import "log/slog"
-const Limit = 10
-// Store keeps orders.
-type Store struct {
-\tName string
-\tsize int
-}
-// Find returns one order.
-func (s *Store) Find(ctx context.Context, key string) (*Order, error)
-type Finder interface {
-\tFind(ctx context.Context, key string) (*Order, error)
-}
-func Map[K comparable, V any](m map[K]V) []K
-"""
-RUST = """//! Orders. All of them.
-use std::collections::{HashMap, HashSet};
-
-pub const LIMIT: usize = 10;
-
-/// A store.
-pub struct Store<T> {
-    pub name: String,
-    items: Vec<T>,
-}
-
-pub enum State { New, Old(u32) }
-
-pub trait Find {
-    fn find(&self, key: &str) -> Option<u32>;
-}
-
-impl<T> Store<T> {
-    /// Makes one.
-    pub fn new(name: &str) -> Self { fn inner() {} todo!() }
-}
-
-impl Find for Foreign {
-    fn find(&self, key: &str) -> Option<u32> { None }
-}
-"""
-RUST_OUTLINE = """// Orders.
-use std::collections::{HashMap, HashSet};
-pub const LIMIT: usize = 10;
-// A store.
-pub struct Store<T> {
-    pub name: String,
-    items: Vec<T>,
-}
-impl Store {
-    // Makes one.
-    pub fn new(name: &str) -> Self;
-}
-pub enum State {
-    New, Old(u32),
-}
-pub trait Find {
-    fn find(&self, key: &str) -> Option<u32>;
-}
-impl Foreign {
-    fn find(&self, key: &str) -> Option<u32>;
-}
-"""
-JAVA = """package shop.orders;
-import java.util.List;
-/** Keeps orders. Long. */
-public class Store<T extends Order> extends Base implements Finder {
-    private static final int LIMIT = 10;
-    public Store(String name) { super(name); }
-    @Override
-    public <K> List<T> find(K key, int... more) throws IOException { return null; }
-    enum State { NEW, OLD; boolean done() { return this == OLD; } }
-    interface Finder { int SIZE = 1; void close(); }
-}
-"""
-JAVA_OUTLINE = """package shop.orders;
-import java.util.List;
-// Keeps orders.
-public class Store<T extends Order> extends Base implements Finder {
-    private static final int LIMIT = 10;
-    public Store(String name) {}
-    public <K> List<T> find(K key, int... more) throws IOException;
-    enum State {
-        NEW, OLD;
-        boolean done();
-    }
-    interface Finder {
-        int SIZE = 1;
-        void close();
-    }
-}
-"""
-C = """#include <stdio.h>
-#include "pair.h"
-#ifndef PAIR_H
-#define PAIR_H
-#define LIMIT 10
-/* A pair. Of things. */
-typedef struct { int a; char *b[3]; } Pair;
-typedef struct node { struct node *next; } Node, *NodePtr;
-enum color { RED, GREEN = 2 };
-enum { LOOSE };
-typedef int (*callback)(void *data, int n);
-extern int counter;
-static inline Node *find(Node *n, const char *key) { return n; }
-#endif
-"""
-C_OUTLINE = """#include "stdio.h"
-#include "pair.h"
-#define LIMIT 10
-// A pair.
-typedef struct Pair {
-    int a;
-    char *b[3];
-} Pair;
-typedef struct node {
-    struct node *next;
-} Node, *NodePtr;
-enum color {
-    RED, GREEN = 2,
-};
-enum { LOOSE };
-typedef int (*callback)(void *data, int n);
-extern int counter;
-static inline Node *find(Node *n, const char *key);
-"""
-CPP = """#include <map>
-namespace shop {
-/// Keeps orders.
-template <typename K, class V = int> class Store : public Base<K> {
-public:
-    Store() = default;
-    explicit Store(int n) : n_(n) {}
-    virtual V find(const K& key) const noexcept = 0;
-    bool operator==(const Store&) const;
-    static constexpr int kMax = 10;
-    using value_type = V;
-    enum class State : int { New, Old };
-private:
-    int n_ = 0;
-};
-void run(int a = 3);
-}
-shop::Other::Other(int x) : y(x) {}
-"""
-CPP_OUTLINE = """#include "map"
-namespace shop {
-    // Keeps orders.
-    template <typename K, class V = int> class Store : public Base<K> {
-        Store() = default;
-        explicit Store(int n) {}
-        virtual V find(const K& key) const noexcept = 0;
-        bool operator==(const Store&) const;
-        static constexpr int kMax = 10;
-        using value_type = V;
-        enum class State : int {
-            New, Old,
-        };
-        int n_ = 0;
-    };
-    void run(int a = 3);
-}
-shop::Other::Other(int x) {}
-"""
-JAVASCRIPT = """import { a } from "./a.js";
-/** A shape. */
-export class Shape extends Base {
-  #size = 1;
-  constructor(name) { super(); function inner() {} }
-  get area() { return 1; }
-  static async load(path, { strict = true } = {}) { return null; }
-}
-export const area = (shape) => { return shape.area; };
-exports.run = function (argv) { return 0; };
-"""
-JAVASCRIPT_OUTLINE = """import { a } from "./a.js";
-// A shape.
-export class Shape extends Base {
-  #size = 1;
-  constructor(name) {}
-  get area() {}
-  static async load(path, { strict = true } = {}) {}
-}
-export const area = (shape) => {}
-exports.run = function (argv) {}
-"""
-EXACT = {
-    "c": (C, C_OUTLINE),
-    "cpp": (CPP, CPP_OUTLINE),
-    "javascript": (JAVASCRIPT, JAVASCRIPT_OUTLINE),
-    "python": (PYTHON, PYTHON_OUTLINE),
-    "typescript": (TYPESCRIPT, TYPESCRIPT_OUTLINE),
-    "go": (GO, GO_OUTLINE),
-    "rust": (RUST, RUST_OUTLINE),
-    "java": (JAVA, JAVA_OUTLINE),
-}
+def exact(name: str) -> tuple[str, str]:
+    """A sample and its outline."""
+    source, expected = (OUTLINES / f"{name}.{kind}" for kind in ("source", "outline"))
+    return source.read_text(encoding="utf-8"), expected.read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -377,7 +64,7 @@ def roomy() -> None:
 @pytest.mark.usefixtures("roomy")
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_text(name: str) -> None:
-    source, expected = EXACT[name]
+    source, expected = exact(name)
     found = of(source, name)
     assert found[0].symbol == -1
     assert found[0].text == expected
@@ -423,11 +110,12 @@ def test_every_sixteen_languages_have_a_style() -> None:
 
 @pytest.mark.usefixtures("roomy")
 def test_types_have_their_own_outline() -> None:
-    data = PYTHON.encode()
+    source, expected = exact("python")
+    data = source.encode()
     parsed = parse_file(data, registry.get("python"), 10)[0]
     own = [o for o in outline(data, parsed, registry.get("python")) if o.symbol >= 0]
     assert [parsed.symbols[o.symbol].name for o in own] == ["Order"]
-    assert own[0].text in PYTHON_OUTLINE
+    assert own[0].text in expected
 
 
 def test_a_huge_type_is_bounded() -> None:
@@ -528,7 +216,8 @@ def test_hostile_sources(name: str, source: bytes) -> None:
 
 
 def test_crlf_equals_lf() -> None:
-    lf, crlf = of(PYTHON, "python"), of(PYTHON.replace("\n", "\r\n"), "python")
+    source, _ = exact("python")
+    lf, crlf = of(source, "python"), of(source.replace("\n", "\r\n"), "python")
     assert [o.text for o in lf] == [o.text for o in crlf]
 
 
