@@ -117,6 +117,8 @@ class CompletionRequest(Noun, frozen=True):
     """Measurements only: False evaluates the whole prompt anew, with the batch shapes of the cached one."""
     margins: bool = False
     """Measurements only: report how close each choice was."""
+    recall: bool = True
+    """May be answered by what was answered before."""
 
 
 class Segment(Noun, frozen=True):
@@ -222,6 +224,8 @@ class Completion(Noun, frozen=True):
     """See Prompt.head."""
     coalesced: str = ""
     """Id of the request whose run gave this answer too; empty for a run of its own."""
+    recall: Literal["", "typed", "exact", "prefetched"] = ""
+    """How it was known already: typed along, asked again, asked in advance. Empty: the model ran for it."""
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""

@@ -144,6 +144,7 @@ async def running(
     server: Section | None = None,
     engine: Section | None = None,
     complete: Section | None = None,
+    recall: bool = False,
     folder: Path | None = None,
     **context: int,
 ) -> AsyncIterator[Rig]:
@@ -151,6 +152,7 @@ async def running(
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
     to index, see Rig.indexed; `server`, `engine`, `complete` and `context` are settings of these sections.
+    Without `recall` every request is answered by the model.
     Its home is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
@@ -161,7 +163,7 @@ async def running(
         file.parent.mkdir(parents=True, exist_ok=True)
         mine: Section = {"idle": idle, **context}
         sections = {"context": mine, "server": server, "engine": engine, "complete": complete}
-        file.write_text(_written(sections, root), encoding="utf-8")
+        file.write_text(_written({**sections, "recall": {"on": recall}}, root), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (place / "said.log").open("w+b") as log:

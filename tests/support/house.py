@@ -24,7 +24,7 @@ from daemon.nouns import Completion, CompletionRequest
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Server, Settings
+from daemon.settings import Recall, Server, Settings
 
 
 class Recorder:
@@ -158,7 +158,8 @@ async def _standing(
     engine = ScriptedEngine(
         script if callable(script) else lambda job: script, loaded=loaded, vocabulary=folder / "vocabulary"
     )
-    settings, metrics = Settings(server=server or Server(port=0)), Metrics()
+    settings = Settings(server=server or Server(port=0), recall=Recall(on=False))
+    metrics = Metrics()
     pipeline = Pipeline(engine, settings, metrics)
     mirror = pipeline.mirror
     ledger = Ledger(folder / "state" / "ledger.db", settings.ledger)

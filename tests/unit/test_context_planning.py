@@ -19,7 +19,7 @@ from daemon.nouns import Completion, CompletionRequest, Extra, Limits
 from daemon.observe.entries import Entry
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Complete, Context, Settings
+from daemon.settings import Complete, Context, Recall, Settings
 from indexer.vocabulary import save
 
 ORDERS = '''"""Orders and what they cost."""
@@ -55,7 +55,7 @@ def biggest(path: str) -> Order:
     orders = load_orders(path)
     best =@
 '''
-SETTINGS = Settings(context=Context(stable_ms=600_000, jump_ms=60_000))
+SETTINGS = Settings(context=Context(stable_ms=600_000, jump_ms=60_000), recall=Recall(on=False))
 
 
 @pytest.fixture
