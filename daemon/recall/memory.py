@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -132,18 +133,17 @@ class Recall:
     def _find(
         self, planner: Planner, request: CompletionRequest, place: Callable[[CompletionRequest], Planned]
     ) -> tuple[Answer, str, Planned, Submit, Remainder] | None:
-        tried, planned, job = 0, None, None
-        for answer, typed in self._shown.find(request):
-            if planned is None or job is None:
-                planned = place(request)
-                job = self._job(request.id, planned)
-            stale = not typed and answer.context != planned.stable.key
-            if not stale and _as_written(planner, answer, typed, request):
-                rest = remainder(answer, typed, job, planner.layout.count)
-                if rest is not None:
-                    return answer, typed, planned, job, rest
-            if (tried := tried + 1) >= _TRIED:
-                break
+        planned: Planned | None = None
+        for answer, typed in islice(self._shown.find(request), _TRIED):
+            if not _as_written(planner, answer, typed, request):
+                continue
+            planned = planned or place(request)
+            if not typed and answer.context != planned.stable.key:
+                continue
+            job = self._job(request.id, planned)
+            rest = remainder(answer, typed, job, planner.layout.count)
+            if rest is not None:
+                return answer, typed, planned, job, rest
         return None
 
     def _answered(self, planner: Planner, request: CompletionRequest, planned: Planned) -> bool:
