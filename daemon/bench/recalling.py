@@ -1,12 +1,12 @@
-"""`foretype bench typing --recall`: a trace typed again with recall on, and once more with every answer from
-the model.
+"""`foretype bench typing --recall`: a trace typed again with recall; what was known is asked of the model, too.
 
 Definitions:
 - model-free: answered from what was answered before, or asked in advance; no run of the engine;
 - in a burst: the edit comes less than 1 s after the one before;
 - ready: model-free, or at most 4 prompt tokens evaluated before the first output;
-- agreed: a model-free answer whose text is that of the second replay, where another daemon with the same
-  model and recall off is asked the same questions in the same order, with its cache.
+- agreed: a model-free answer whose text is that of a fresh run: the same request with recall off, asked once
+  the pause behind it is over. Text is known only in the tokens that the model wrote: that run finds its prompt
+  evaluated (`fresh_evaluated_mean`), and asking it helps no later request.
 
 Between two edits the daemon may ask in advance for as long as the recording pauses there and no longer, cut
 at LONGEST_S; a pause ends early once nothing is left to do. Edits of one second in a trace of 1 s resolution
@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from rich.table import Table
@@ -29,8 +30,8 @@ from daemon.bench.outcome import Figures, Outcome, table
 from daemon.errors import BadRequest
 from daemon.recall.memory import LEVELS
 
-TOKENS = 32
-"""Enough for a line."""
+TOKENS = 64
+"""As it is set by default."""
 BURST_S = 1.0
 LONGEST_S = 4.0
 FEW = 4
@@ -40,20 +41,21 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One edit: the question, the seconds since the edit before and until the next."""
+    """One edit: the question, the same to the model, the seconds since the edit before and until the next."""
 
     body: bytes
+    fresh: bytes
     before: float
     after: float
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """What was answered with recall, and by the model."""
+class Heard:
+    """What was answered, and by the model where it was known."""
 
     step: Step
     mine: ours.Answer
-    fresh: ours.Answer
+    fresh: ours.Answer | None = None
 
 
 def spread(times: Sequence[float]) -> list[float]:
@@ -72,54 +74,58 @@ def steps(trace: traces.Trace, start: int, limit: int) -> list[Step]:
     times = spread([edit.time for edit in trace.edits])
     found = []
     for key in traces.replay(trace, start, limit):
-        body = ours.ask_body(key.prefix, key.suffix, tokens=TOKENS, lines="auto", stream=False)
+        ask = partial(ours.ask_body, key.prefix, key.suffix, tokens=TOKENS, lines="auto", stream=False)
         before = times[key.index] - times[key.index - 1] if key.index else LONGEST_S
         after = times[key.index + 1] - times[key.index] if key.index + 1 < len(times) else LONGEST_S
-        found.append(Step(body, before, min(max(after, 0.0), LONGEST_S)))
+        fresh = ask(recall=False, client="fresh")
+        found.append(Step(ask(), fresh, before, min(max(after, 0.0), LONGEST_S)))
     return found
 
 
-async def typed(
-    plan: Sequence[Step], here: rig.Rig, progress: Callable[[int], None], *, paced: bool
-) -> list[ours.Answer]:
-    """Every answer. `paced`: what is left of a pause is the daemon's."""
-    answers = []
+async def typed(plan: Sequence[Step], here: rig.Rig, progress: Progress) -> list[Heard]:
+    """Every answer; what is left of a pause is the daemon's."""
+    heard = []
     for number, step in enumerate(plan):
         sent = time.monotonic()
-        answers.append(await ours.ask_whole(here.endpoint, step.body))
-        if paced and time.monotonic() < sent + step.after:
-            await here.rested(sent + step.after)
-        progress(number + 1)
-    return answers
+        mine = await ours.ask_whole(here.endpoint, step.body)
+        await here.rested(sent + step.after)
+        fresh = await ours.ask_whole(here.endpoint, step.fresh) if mine.recall else None
+        heard.append(Heard(step, mine, fresh))
+        progress(number + 1, len(plan))
+    return heard
 
 
-def figures_of(found: Sequence[Both]) -> Figures:
+def figures_of(heard: Sequence[Heard]) -> Figures:
     """By the definitions above. Times in ms."""
-    known = [both for both in found if both.mine.recall]
-    bursts = [both.mine for both in found if 0 <= both.step.before < BURST_S]
+    mine = [one.mine for one in heard]
+    known = [(one.mine, one.fresh) for one in heard if one.fresh is not None]
+    times = [answer.engine_ms for answer, _ in known]
+    bursts = [one.mine for one in heard if 0 <= one.step.before < BURST_S]
     ready = [one for one in bursts if one.recall or one.evaluated <= FEW]
-    levels = Counter(both.mine.recall for both in known)
-    agreed = Counter(both.mine.recall for both in known if both.mine.text == both.fresh.text)
     figures: Figures = {
-        "keystrokes": float(len(found)),
-        "model_free_share": stats.ratio(len(known), len(found)),
-        "model_free_p50_ms": stats.percentile((both.mine.engine_ms for both in known), 0.5),
-        "model_free_p99_ms": stats.percentile((both.mine.engine_ms for both in known), 0.99),
-        "model_free_client_p99_ms": stats.percentile((both.mine.last for both in known), 0.99),
-        "run_client_p50_ms": stats.percentile(
-            (both.mine.last for both in found if not both.mine.recall), 0.5
-        ),
-        "agree_share": stats.ratio(agreed.total(), len(known)),
-        "compared": float(len(known)),
-        "blank_share": stats.ratio(sum(both.mine.blank for both in found), len(found)),
-        "known_blank_share": stats.ratio(sum(both.mine.blank for both in known), len(known)),
+        "keystrokes": float(len(heard)),
+        "model_free_share": stats.ratio(len(known), len(heard)),
+        "model_free_p50_ms": stats.percentile(times, 0.5),
+        "model_free_p99_ms": stats.percentile(times, 0.99),
+        "model_free_client_p99_ms": stats.percentile((answer.last for answer, _ in known), 0.99),
+        "run_client_p50_ms": stats.percentile((one.last for one in mine if not one.recall), 0.5),
+        "fresh_evaluated_mean": stats.mean([fresh.evaluated for _, fresh in known]),
+        "blank_share": stats.ratio(sum(one.blank for one in mine), len(mine)),
+        "known_blank_share": stats.ratio(sum(answer.blank for answer, _ in known), len(known)),
         "prefetch_ready_share": stats.ratio(len(ready), len(bursts)),
         "bursts": float(len(bursts)),
-        "failed": float(sum(not both.mine.whole for both in found)),
+        "failed": float(sum(not one.whole for one in mine)),
     }
+    return {**figures, **_agreement(known)}
+
+
+def _agreement(known: Sequence[tuple[ours.Answer, ours.Answer]]) -> Figures:
+    hits = Counter(answer.recall for answer, _ in known)
+    agreed = Counter(answer.recall for answer, fresh in known if answer.text == fresh.text)
+    figures = {"agree_share": stats.ratio(agreed.total(), len(known)), "compared": float(len(known))}
     for level in LEVELS:
-        figures[f"hits_{level}"] = float(levels[level])
-        figures[f"agree_{level}"] = stats.ratio(agreed[level], levels[level])
+        figures[f"hits_{level}"] = float(hits[level])
+        figures[f"agree_{level}"] = stats.ratio(agreed[level], hits[level])
     return figures
 
 
@@ -140,6 +146,7 @@ ROWS = (
     ("tokens generated in advance", "prefetch_generated"),
     ("… of answers that were given", "prefetch_used"),
     ("… wasted", "prefetch_wasted"),
+    ("prompt tokens that a fresh run evaluated, mean", "fresh_evaluated_mean"),
     ("nothing to show, share of all answers", "blank_share"),
     ("… of those without the model", "known_blank_share"),
 )
@@ -151,7 +158,7 @@ def shown(title: str, figures: Figures) -> Table:
 
 
 async def run(plan: Plan, progress: Progress) -> Outcome:
-    """Type `plan.limit` edits of the trace, twice. Raises ForetypeError when a request fails."""
+    """Type `plan.limit` edits of the trace. Raises ForetypeError when a request fails."""
     if plan.trace is None:
         raise BadRequest("--recall needs the edits and times of a trace", "Give --trace FILE")
     trace = traces.load(plan.trace)
@@ -159,14 +166,10 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
     score = steps(trace, start, plan.limit)
     if not score:
         raise BadRequest(f"the trace has {len(trace.edits)} edits, none from {start} on")
-    both = 2 * len(score)
     async with rig.running(plan.model, recall=True) as here:
         outcome = here.outcome("typing", plan.seed)
-        mine = await typed(score, here, lambda done: progress(done, both), paced=True)
+        outcome.figures.update(figures_of(await typed(score, here, progress)))
         status = (await here.status())["recall"]
-    async with rig.running(plan.model) as there:
-        fresh = await typed(score, there, lambda done: progress(len(score) + done, both), paced=False)
-    outcome.figures.update(figures_of([Both(*each) for each in zip(score, mine, fresh, strict=True)]))
     outcome.figures["saved_ms"] = status["saved_ms"]
     for name in ("generated", "used", "wasted"):
         outcome.figures[f"prefetch_{name}"] = float(status["prefetch"][name])

@@ -138,6 +138,9 @@ class Recall:
             if not _as_written(planner, answer, typed, request):
                 continue
             planned = planned or place(request)
+            if planned.document.why == DENIED:
+                self.forget(request.path)
+                return None
             if not typed and answer.context != planned.stable.key:
                 continue
             job = self._job(request.id, planned)

@@ -5,25 +5,26 @@ from __future__ import annotations
 import pytest
 
 from daemon.bench import ours, recalling, traces
-from daemon.bench.recalling import Both, Step
+from daemon.bench.recalling import Heard, Step
 
 
-def both(level: str, text: str, fresh: str, *, evaluated: int = 0, before: float = 0.1) -> Both:
+def heard(level: str, text: str, fresh: str, *, evaluated: int = 0, before: float = 0.1) -> Heard:
     mine = ours.Answer(text, 1, 3, evaluated=evaluated, stop="line", engine_ms=0.5, recall=level)
-    return Both(Step(b"", before, 0.1), mine, ours.Answer(fresh, 5, 9, evaluated=9, stop="line"))
+    run = ours.Answer(fresh, 5, 9, evaluated=9, stop="line") if level else None
+    return Heard(Step(b"", b"", before, 0.1), mine, run)
 
 
 def test_figures_follow_the_definitions() -> None:
     figures = recalling.figures_of(
         [
-            both("", "x", "x", evaluated=5, before=9.0),
-            both("typed", "x", "x"),
-            both("typed", "x", "y"),
-            both("exact", "", ""),
-            both("prefetched", "x", "x", before=1.0),
-            both("", "x", "y", evaluated=4),
-            both("", "x", "x", evaluated=5),
-            both("", "x", "x", evaluated=40, before=-3.0),
+            heard("", "x", "x", evaluated=5, before=9.0),
+            heard("typed", "x", "x"),
+            heard("typed", "x", "y"),
+            heard("exact", "", ""),
+            heard("prefetched", "x", "x", before=1.0),
+            heard("", "x", "y", evaluated=4),
+            heard("", "x", "x", evaluated=5),
+            heard("", "x", "x", evaluated=40, before=-3.0),
         ]
     )
     assert figures["model_free_share"] == 0.5
@@ -32,6 +33,7 @@ def test_figures_follow_the_definitions() -> None:
     assert (figures["hits_typed"], figures["hits_exact"], figures["hits_prefetched"]) == (2, 1, 1)
     assert (figures["bursts"], figures["prefetch_ready_share"]) == (5, 0.8)
     assert (figures["model_free_p99_ms"], figures["known_blank_share"]) == (0.5, 0.25)
+    assert figures["fresh_evaluated_mean"] == 9
 
 
 def test_edits_of_one_second_are_spread_over_it() -> None:
