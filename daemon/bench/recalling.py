@@ -1,11 +1,11 @@
-"""`foretype bench typing --recall`: a trace typed again with recall; what was known is asked of the model, too.
+"""`foretype bench typing --recall`: a trace typed again with recall; what is known is asked of the model too.
 
 Definitions:
 - model-free: answered from what was answered before, or asked in advance; no run of the engine;
 - in a burst: the edit comes less than 1 s after the one before;
 - ready: model-free, or at most 4 prompt tokens evaluated before the first output;
 - agreed: a model-free answer whose text is that of a fresh run: the same request with recall off, asked once
-  the pause behind it is over. Text is known only in the tokens that the model wrote: that run finds its prompt
+  the pause behind it is over. Text is known only in the tokens that the model wrote: such a run finds them
   evaluated (`fresh_evaluated_mean`), and asking it helps no later request.
 
 Between two edits the daemon may ask in advance for as long as the recording pauses there and no longer, cut
