@@ -9,6 +9,7 @@ files on the deny list, and nothing of files that are switched off.
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -75,7 +76,9 @@ class Recall:
         self.prefetch.use(0 if answer.used else answer.ahead)
         self._shown.use(answer)
         generation = Generation(text=rest.text, stop=rest.stop, stop_word=rest.stop_word)
-        reason = f"{level}: known from the answer to {answer.id}"
+        reason = f"{level}: from the answer to {answer.id}"
+        prompt = msgspec.structs.replace(planned.prompt, reason=reason)
+        planned = dataclasses.replace(planned, prompt=prompt)
         completion = Emitter(planned.request, planned.request.replaces).finish(generation, (), reason)
         taken = (time.perf_counter() - began) * 1000.0
         timed = msgspec.structs.replace(generation, timings=Timings(first=taken, total=taken))

@@ -54,12 +54,13 @@ async def test_a_line_typed_as_it_was_shown_takes_one_run(typing: Typing) -> Non
 
 
 async def test_every_request_leaves_a_row(typing: Typing) -> None:
-    await typing.pipeline.complete(typing.ask("total = "))
+    first = await typing.pipeline.complete(typing.ask("total = "))
     done = await typing.pipeline.complete(asked := typing.ask("total = su"))
     row = typing.rows[1]
     assert (row[0].request.id, row[3]) == (asked.id, done)
     entry = replay.entry(*row, profile=PROFILE, build="b")
     assert (entry.recall, entry.stop, entry.counters, entry.prompt) == ("typed", "eos", Counters(), 0)
+    assert entry.anchor == done.reason == f"typed: from the answer to {first.id}"
     with pytest.raises(BadRequest, match="known already"):
         await replay.replay(typing.engine, entry)
 
