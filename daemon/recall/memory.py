@@ -26,7 +26,7 @@ from daemon.nouns import Completion, CompletionRequest, Generation, Timings
 from daemon.polish.emit import Emitter
 from daemon.readers import Finder
 from daemon.recall.prefetch import Prefetch
-from daemon.recall.remainder import ENDED, Remainder, remainder
+from daemon.recall.remainder import CUT, Remainder, remainder
 from daemon.recall.shown import AFTER, BEFORE, Answer, Shown, key, kind
 from daemon.recall.similar import Similar
 from daemon.settings import Recall as Settings
@@ -56,6 +56,8 @@ class Recall:
         self.prefetch = Prefetch(engine, job, self._ahead, self._answered)
         self.prefetch.on = settings.on and settings.prefetch
         self.similar = Similar(readers)
+        self.hushed: Callable[[Planned], object] = lambda planned: False
+        """Whether nothing is to be answered where a request stands."""
         self._hits: Counter[str] = Counter()
         self._misses = 0
         self._saved = 0.0
@@ -144,6 +146,8 @@ class Recall:
             if planned.document.why == DENIED:
                 self.forget(request.path)
                 return None
+            if self.hushed(planned):
+                return None
             if not typed and answer.context != planned.stable.key:
                 continue
             job = self._job(request.id, planned)
@@ -162,7 +166,7 @@ class Recall:
     def _keep(
         self, asked: CompletionRequest, planned: Planned, generation: Generation, ahead: int = 0
     ) -> None:
-        if generation.stop not in ENDED:
+        if generation.stop in CUT:
             return
         segments, limits = planned.prompt.segments, planned.request.limits
         ids = segments[-1].tokens if segments and segments[-1].kind == "middle" else 0

@@ -15,8 +15,8 @@ from daemon.engine.stops import Stops, indent_of, opens_block
 from daemon.nouns import StopReason
 from daemon.recall.shown import Answer
 
-ENDED: tuple[StopReason, ...] = ("eos", "word", "line", "dedent", "overlap", "repeat", "limit")
-"""Ends that do not depend on the time: the same question is answered alike."""
+CUT: tuple[StopReason, ...] = ("time", "window", "warm", "off", "cancelled", "superseded", "engine")
+"""Ends from outside: the same question may be answered otherwise the next time."""
 
 
 class Remainder(NamedTuple):

@@ -90,12 +90,11 @@ class Answer:
 
 def kind(request: CompletionRequest) -> int:
     """Equal for questions that differ in nothing but text, place, who asks, and how long they may take."""
-    untimed = msgspec.structs.replace(
+    limits = msgspec.structs.replace(
         request.limits, milliseconds=None, milliseconds_after_line=None, deadline=None
     )
-    beside = {"id": "", "client": "", "door": "", "prefix": "", "suffix": "", "path": None, "found": ""}
-    shape = {"whole": False, "newline": "\n", "replaces": True, "limits": untimed}
-    return hash(msgspec.structs.replace(request, **beside, **shape))
+    shown = (request.language, request.extras, request.allowance, request.heal, request.context)
+    return hash((limits, request.sampling, *shown))
 
 
 def key(request: CompletionRequest) -> str:

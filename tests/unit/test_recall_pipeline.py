@@ -131,6 +131,24 @@ async def test_nothing_is_kept_of_denied_files_and_of_those_switched_off(tmp_pat
     await typing.pipeline.close()
 
 
+async def test_nothing_is_kept_once_a_secret_stands_in_the_text(typing: Typing) -> None:
+    whole = {"path": "/project/notes", "whole": True}
+    await typing.pipeline.complete(typing.ask("total = ", **whole))
+    assert typing.pipeline.recall.facts()["answers"] == 1
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\n-----END RSA PRIVATE KEY-----\n"
+    suffix = "\n" + key
+    for _ in range(2):
+        done = await typing.pipeline.complete(typing.ask("total = ", suffix=suffix, **whole))
+        assert done.recall == ""
+    assert typing.pipeline.recall.facts()["answers"] == 0
+
+
+async def test_where_nothing_is_to_be_answered_memory_is_silent_too(typing: Typing) -> None:
+    await typing.pipeline.complete(typing.ask("total = "))
+    typing.pipeline.recall.hushed = lambda planned: planned.around.zone == "code"
+    assert (await typing.pipeline.complete(typing.ask("total = "))).recall == ""
+
+
 async def resting(typing: Typing) -> None:
     await until(lambda: typing.pipeline.recall.prefetch.resting, 5)
 
