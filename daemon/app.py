@@ -200,6 +200,7 @@ class _Life:
                 index=self._indexing.facts(),
                 projects=self._projects.refused(),
                 ledger=self._ledger.state,
+                recall=self._pipeline.recall.facts(),
                 resting=self._pipeline.resting,
                 idle_ms=self._pipeline.idle_ms,
             )

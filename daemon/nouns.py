@@ -120,6 +120,8 @@ class CompletionRequest(Noun, frozen=True):
     """Measurements only: False evaluates the whole prompt anew, with the batch shapes of the cached one."""
     margins: bool = False
     """Measurements only: report how close each choice was."""
+    recall: bool = True
+    """May be answered by what was answered before."""
 
 
 class Segment(Noun, frozen=True):
@@ -226,6 +228,8 @@ class Completion(Noun, frozen=True):
     """See Prompt.head."""
     coalesced: str = ""
     """See Generation.joined."""
+    recall: Literal["", "typed", "exact", "prefetched"] = ""
+    """How it was known already; empty: the model ran for it."""
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path, PurePath
 
@@ -27,6 +28,7 @@ from daemon.observe.metrics import Metrics
 from daemon.polish.emit import Emitter
 from daemon.projects import Projects
 from daemon.readers import Readers
+from daemon.recall.memory import Known, Recall
 from daemon.runs.coalescing import Runs
 from daemon.runs.seats import Run, Seat, Turn
 from daemon.settings import Settings
@@ -62,6 +64,8 @@ class Pipeline:
         self._runs = Runs(engine, metrics, settings.complete.coalesce_ms)
         self._runs.unowned = self._unowned
         self._idle = Idle(engine)
+        self.recall = Recall(engine, self.readers, settings.recall, self._job)
+        self.recall.similar.left_out = self.mirror.left_out
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
@@ -76,27 +80,41 @@ class Pipeline:
         All texts given to `on_text` together are the completion's text.
         Raises Loading while no model is ready, NotSupported when the request fits no window.
         """
+        began = time.perf_counter()
         request = self._named(request)
         narrowing = self._projects.of(request.path)
         if narrowing.off:
+            self.recall.forget(request.path)
             return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
-        planner = self._planner()
+        planner, asked = self._planner(), narrowing.apply(request)
         with self._turn(request) as turn:
-            planned = await self._planned(planner, narrowing.apply(request))
-            request = planned.request
-            self._metrics.count("anchor", planned.prompt.reason.split(",")[0])
-            for kind in planned.prompt.redacted:
-                self._metrics.count("redacted", kind)
-            emitter = Emitter(request, request.replaces)
-            with self._runs.seat(turn, planned, self._job(turn.id, planned)) as seat:
-                generation = await self._generated(seat, emitter, on_text)
+            known = self.recall.find(planner, asked, began)
+            if known is None:
+                planned = await self._planned(planner, asked)
+                self._metrics.planned(planned.prompt)
+                emitter = Emitter(planned.request, planned.request.replaces)
+                with self._runs.seat(turn, planned, self._job(turn.id, planned)) as seat:
+                    generation = await self._generated(seat, emitter, on_text)
+        if known is not None:
+            return await self._known(known, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = self._completed(seat, generation, emitter)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
-        self.mirror.shown(request, completion.text)
+        self.mirror.shown(planned.request, completion.text)
+        self.recall.keep(planner, asked, seat.planned, generation, completion)
         self._rest(planner, planned)
         return completion
+
+    async def _known(self, known: Known, on_text: OnText | None) -> Completion:
+        """An answer that needed no run, told and recorded as any other."""
+        self.record(*known)
+        if known.completion.text and on_text is not None:
+            await on_text(known.completion.text)
+        self.mirror.shown(known.planned.request, known.completion.text)
+        if not self._runs.busy:
+            self._idle.again()
+        return known.completion
 
     async def _generated(self, seat: Seat, emitter: Emitter, on_text: OnText | None) -> Generation:
         """What the run makes of the request; its text goes on as it comes."""
@@ -177,6 +195,7 @@ class Pipeline:
             cache=request.cache,
             margins=request.margins,
             ngrams=self._ngrams(request.path),
+            guesses=self.recall.similar.guesses(planned, self._planner().layout),
             keep=planned.document.why != DENIED,
         )
 
@@ -238,6 +257,7 @@ class Pipeline:
     async def close(self) -> None:
         """Stop idle work and let documents and indexes go."""
         await self._idle.close()
+        await self.recall.close()
         await self._runs.close()
         self._recoverer.shut()
         self.mirror.shut()
@@ -245,8 +265,8 @@ class Pipeline:
 
     @property
     def resting(self) -> bool:
-        """Whether no idle work waits or runs."""
-        return self._idle.resting
+        """Whether no idle work waits or runs, and nothing is asked in advance."""
+        return self._idle.resting and self.recall.prefetch.resting
 
     @property
     def idle_ms(self) -> float:

@@ -35,6 +35,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "complete.max_tokens": (1, 4096),
     "complete.time_ms": (1, 600_000),
     "complete.coalesce_ms": (0, 10_000),
+    "recall.mb": (1, 1024),
     "index.workers": (0, 64),
     "index.max_file_kb": (1, 65_536),
     "index.max_line": (100, 1 << 30),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from itertools import takewhile
+from typing import Any
 
 import msgspec
 
@@ -67,7 +68,6 @@ def entry(
         model=profile.model.name,
         sha256=profile.model.sha256,
         build=build,
-        stop=completion.stop,
         fim=profile.model.fim,
         bos=profile.model.bos,
         found=request.found,
@@ -79,13 +79,15 @@ def entry(
         segments=prompt.segments,
         counters=generation.counters,
         timings=generation.timings,
-        note=completion.note,
-        trims=completion.trims,
         sampling=job.sampling,
         warm=job.warm,
-        coalesced=completion.coalesced,
+        **_said(completion),
         content=None if planned.document.why == DENIED else _content(job, generation, completion),
     )
+
+
+def _said(completion: Completion) -> dict[str, Any]:
+    return {name: getattr(completion, name) for name in ("stop", "note", "trims", "coalesced", "recall")}
 
 
 def _content(job: Submit, generation: Generation, completion: Completion) -> Content:
@@ -133,6 +135,8 @@ def _comparable(entry: Entry) -> Content:
         raise BadRequest("the prompt is no longer kept", "ledger.keep_text_minutes sets how long it is")
     if entry.warm:
         raise BadRequest("the request only warmed the cache: there is no answer to compare")
+    if entry.recall:
+        raise BadRequest("the answer was known already: nothing was evaluated for it")
     if entry.cut and not content.text:
         raise BadRequest(f"nothing was generated before the request ended ({entry.stop})")
     return content

@@ -149,6 +149,16 @@ class Complete(Section, frozen=True):
     """Requests of one document so close to each other may share one run; 0: none do."""
 
 
+class Recall(Section, frozen=True):
+    """Answers without the model: what was answered once, as far as it still holds."""
+
+    on: bool = True
+    prefetch: bool = True
+    """Ask in advance what a person asks who takes the answer."""
+    mb: int = 16
+    """Memory for answers."""
+
+
 class Index(Section, frozen=True):
     """The repository index."""
 
@@ -215,6 +225,7 @@ class Settings(Section, frozen=True):
     engine: Engine = Engine()
     context: Context = Context()
     complete: Complete = Complete()
+    recall: Recall = Recall()
     index: Index = Index()
     ledger: Ledger = Ledger()
     doors: Doors = Doors()

@@ -42,8 +42,8 @@ GPU_ROW = 0.075
 """V(k) = 1 + GPU_ROW·(k − 1): a 7B model's V(5) is about 1.3 on a GPU (reference/engine.md §3)."""
 GPU_STEP = 0.18
 """A 0.5B model's step against a 7B model's."""
-VARIANTS: dict[str, frozenset[str]] = {
-    **{name: frozenset({name}) for name in NAMES if name != "context"},  # these prompts have none
+VARIANTS: dict[str, frozenset[str]] = {  # the prompts have no context, and there is no index of their like
+    **{name: frozenset({name}) for name in NAMES if name not in ("context", "similar")},
     "free": frozenset(FREE),
     "all": frozenset(NAMES),
     "free_gpu": frozenset(FREE),

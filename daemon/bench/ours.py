@@ -57,6 +57,8 @@ class Answer:
     """Tokens of stable context among them."""
     shown: tuple[tuple[str, int], ...] = ()
     """(source, tokens) of the prompt's segments up to there."""
+    recall: str = ""
+    """How the answer was known without the model; empty: the model ran for it."""
 
     @property
     def reused(self) -> int:
@@ -204,6 +206,7 @@ def ours_answer(event: Any, text: str, first: float, last: float) -> Answer:
         ahead=sum(s["tokens"] for s in shown),
         stable=sum(s["tokens"] for s in shown if s["kind"] == "context"),
         shown=tuple((s["source"], s["tokens"]) for s in shown),
+        recall=event.get("recall", ""),
     )
 
 

@@ -145,6 +145,7 @@ async def running(
     engine: Section | None = None,
     complete: Section | None = None,
     ledger: Section | None = None,
+    recall: bool = False,
     folder: Path | None = None,
     **context: int,
 ) -> AsyncIterator[Rig]:
@@ -152,6 +153,7 @@ async def running(
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
     to index, see Rig.indexed; `server`, `engine`, `complete`, `ledger`, `context` are sections of settings.
+    Without `recall` every request is answered by the model.
     Its home is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
@@ -162,7 +164,8 @@ async def running(
         file.parent.mkdir(parents=True, exist_ok=True)
         mine: Section = {"idle": idle, **context}
         given = {"server": server, "engine": engine, "complete": complete, "ledger": ledger}
-        file.write_text(_written({"context": mine, **given}, root), encoding="utf-8")
+        given |= {"context": mine, "recall": {"on": recall}}
+        file.write_text(_written(given, root), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (place / "said.log").open("w+b") as log:

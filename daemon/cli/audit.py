@@ -64,6 +64,7 @@ def _line(entry: _Body) -> str:
     work = entry["counters"]
     at = time.strftime("%H:%M:%S", time.localtime(entry["when"]))
     shared = f", run of {entry['coalesced']}" if entry.get("coalesced") else ""
+    shared = f", known: {entry['recall']}" if entry.get("recall") else shared
     return (
         f"{at} {entry['id']} {entry['stop']:<10} {work['prompt']:>5} = {work['reused']:>5} reused + "
         f"{work['evaluated']:>4} evaluated, {entry['timings']['total']:>5.0f} ms{shared}"

@@ -21,6 +21,7 @@ from daemon.bench import (
     overhead,
     quality,
     realtime,
+    recalling,
     repository,
     soak,
 )
@@ -92,6 +93,8 @@ def _typing(kinds: Any) -> None:
         "with stable context on: the document is indexed and named, pauses leave time for idle work; no peer"
     )
     how.add_argument("--context", action="store_true", help=words)
+    words = "with answers that need no model; each compared with a run of the model; no peer"
+    how.add_argument("--recall", action="store_true", help=words)
     words = "with --context: a copy of this folder around the document"
     parser.add_argument("--root", type=Path, metavar="DIR", help=words)
     parser.set_defaults(run=_run_typing)
@@ -185,9 +188,11 @@ def _run_typing(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     if arguments.root and not arguments.context:
         raise BadRequest("--root means nothing without --context", "Give both or none")
+    if arguments.peer and (arguments.context or arguments.recall):
+        raise BadRequest("--context and --recall have no peer", "Leave out --peer")
+    if arguments.recall:
+        return _show(arguments, lambda report: recalling.run(plan, report))
     if arguments.context:
-        if arguments.peer:
-            raise BadRequest("--context has no peer", "Leave out --peer")
         return _show(arguments, lambda report: epochs.run(plan, arguments.root, report))
     measure = realtime.run if arguments.realtime else keystrokes.run
     return _show(arguments, lambda report: measure(plan, report))

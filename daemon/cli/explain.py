@@ -69,7 +69,7 @@ def _facts(body: _Body) -> Iterator[tuple[str, str]]:
     if window := body["window"]:
         sizes = f"{window['context']} tokens, {window['output']} out, {window['lines']}"
         yield "window", f"{window['name']} ({sizes}): {window['reason']}"
-    yield "anchor", body["anchor"]
+    yield ("known" if body.get("recall") else "anchor"), body["anchor"]
     yield "stable", f"epoch {body['epoch']}: {body['stable']}" if body["stable"] else ""
     evaluated = f"{work['reused']} reused + {work['evaluated']} evaluated"
     steps = f"{work['generated']} generated in {work['steps']} steps"

@@ -50,6 +50,7 @@ def status(body: _Body) -> Iterator[str]:
         ("queue", _pairs(body.get("queue", {}))),
         ("flow", _pairs(body.get("flow", {}))),
         ("runs", _pairs(body.get("runs", {}))),
+        ("recall", _recall(body.get("recall", {}))),
         ("pages", _pages(body.get("pages") or {})),
         ("index", _index(body.get("index", {}))),
         ("ledger", _ledger(body.get("ledger", {}))),
@@ -150,6 +151,16 @@ def _ledger(ledger: _Body) -> str:
     dropped = f", {ledger['dropped']} not kept" if ledger.get("dropped") else ""
     kept = f"{ledger.get('rows')} requests{dropped}" if ledger.get("on") else f"off: {ledger.get('why')}"
     return f"{kept}; {ledger['note']}" if ledger.get("note") else kept
+
+
+def _recall(recall: _Body) -> str:
+    if not recall.get("on"):
+        return "off" if recall else ""
+    hits, ahead = recall["hits"], recall["prefetch"]
+    known = f"{recall['hit_rate']:.0%} known ({_pairs(hits)}), {recall['saved_ms'] / 1000:.1f} s saved"
+    size = f"{recall['bytes'] / 2**20:.1f} of {recall['ceiling'] / 2**20:.0f} MB"
+    work = f"{ahead['used']} of {ahead['generated']} tokens used" if ahead["on"] else "off"
+    return f"{known}, {size}; asked in advance: {work}"
 
 
 def _pairs(values: _Body) -> str:

@@ -34,15 +34,7 @@ class Anchor:
 
     def middle(self, prefix: str, suffix: str) -> str | None:
         """The text typed since this anchor, when the request still is at it; None when it is elsewhere."""
-        return self._since(prefix) if self._same_suffix(suffix) else None
-
-    def _same_suffix(self, suffix: str) -> bool:
-        if not self.suffix:
-            return not suffix
-        for extra in range(_MAX_CLOSERS + 1):
-            if suffix.startswith(self.suffix, extra):
-                return all(c in _CLOSERS for c in suffix[:extra])
-        return False
+        return self._since(prefix) if follows(self.suffix, suffix) else None
 
     def _since(self, prefix: str) -> str | None:
         if prefix.startswith(self.prefix):
@@ -150,6 +142,16 @@ class Anchors:
         self._recent.move_to_end((anchor, head))
         while len(self._recent) > self._keep:
             self._recent.popitem(last=False)
+
+
+def follows(known: str, suffix: str) -> bool:
+    """Whether `suffix` begins with `known`, behind at most two closers that an editor put there."""
+    if not known:
+        return not suffix
+    for extra in range(_MAX_CLOSERS + 1):
+        if suffix.startswith(known, extra):
+            return all(c in _CLOSERS for c in suffix[:extra])
+    return False
 
 
 def near(suffix: str, room: int) -> str:

@@ -161,9 +161,18 @@ class Layout:
         """Share of `stable_ms` that evaluating `tokens` takes; 0 where the rate is not known."""
         return tokens / (self._rate * max(1, self._settings.stable_ms)) if self._rate else 0.0
 
+    def ids(self, text: str) -> bytes:
+        """Ids of `text`. May be called from any thread."""
+        return self._tokenizer.encode(text) if text else b""
+
     def count(self, text: str) -> int:
         """Tokens of `text`, remembered: pieces come again and again. May be called from any thread."""
         return self._counted(text)
+
+    def written(self, middle: str, heal: bool) -> bytes:
+        """Ids of a middle as a prompt holds it: without the half-typed word that is generated anew."""
+        half = half_typed(middle) if heal and self._settings.heal else ""
+        return self._encode(middle[: len(middle) - len(half)])
 
     def adopt(self, anchor: Anchor, stable: Stable) -> None:
         """The anchor's prompt behind this stable context is evaluated."""

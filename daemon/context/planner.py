@@ -14,7 +14,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -80,6 +80,12 @@ class Planner:
     def plan(self, request: CompletionRequest, alone: Stable | None = None) -> Planned:
         """The prompt for a request, from what is known without looking far, or behind what was chosen for it
         `alone`. Raises NotSupported."""
+        placed = self.placed(request, alone)
+        prompt, anchor = self.layout.plan(placed.request, placed.stable)
+        return replace(placed, prompt=prompt, anchor=anchor)
+
+    def placed(self, request: CompletionRequest, alone: Stable | None = None) -> Planned:
+        """Where a request stands and how much its answer may hold: a plan without a prompt."""
         document = self._mirror.see(request)
         around = surroundings(document)
         window = self._window(request, around)
@@ -92,8 +98,16 @@ class Planner:
             stable = msgspec.structs.replace(alone, pieces=tuple(kept))
         elif request.context != "now" and not self._off(request, around):
             stable = self._epochs.current(around, _near(document, HELD), self._hiding(around))
-        prompt, anchor = self.layout.plan(request, stable)
-        return Planned(request, document, around, window, stable, prompt, anchor)
+        prompt = Prompt(tokens=b"", segments=(), line=request.prefix[request.prefix.rfind("\n") + 1 :])
+        return Planned(request, document, around, window, stable, prompt, Anchor("", ""))
+
+    def ahead(self, planned: Planned, request: CompletionRequest) -> Planned:
+        """The plan of a request that may come next, some words or lines behind `planned`: the document does
+        not hold it yet, so what stands around it is taken to be the same. Raises NotSupported."""
+        window = self._window(request, planned.around)
+        request = _limited(request, window)
+        prompt, anchor = self.layout.plan(request, planned.stable)
+        return replace(planned, request=request, window=window, prompt=prompt, anchor=anchor)
 
     def following(self, planned: Planned) -> Stable | None:
         """The epoch that should follow; None when the present one is good enough. Takes some 10 ms."""

@@ -77,6 +77,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     window: Literal["auto", "simple", "medium", "complex"] = "auto"
     cache: bool = True
     margins: bool = False
+    recall: bool = True
+    """False: the model runs for it, whatever was answered before."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -182,6 +184,7 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         window=body.window,
         cache=body.cache,
         margins=body.margins,
+        recall=body.recall,
     )
 
 

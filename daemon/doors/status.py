@@ -39,8 +39,10 @@ class Facts:
     projects: list[dict[str, str]]
     """Project files that are not used: Projects.refused()."""
     ledger: _Body
+    recall: _Body
+    """Recall.facts()."""
     resting: bool
-    """No idle work waits or runs."""
+    """No idle work waits or runs, and nothing is asked in advance."""
     idle_ms: float
     """In which the engine worked while nobody asked."""
 
@@ -68,6 +70,7 @@ def status_body(facts: Facts) -> _Body:
         "index": facts.index,
         "projects": facts.projects,
         "ledger": facts.ledger,
+        "recall": facts.recall,
         "resting": facts.resting,
         "idle_ms": round(facts.idle_ms, 1),
         "children": _children(facts),

@@ -170,6 +170,7 @@ class Drafts:
         earlier = [part for answer in self._earlier for part in (answer, gap)]
         others = [
             ("earlier", np.concatenate(earlier) if earlier else prompt[:0]),
+            ("similar", np.frombuffer(run.job.guesses, "<i4").astype(np.int32, copy=False)),
             ("context", context),
             ("suffix", suffix),
         ]

@@ -1,6 +1,6 @@
 """Drafts without a model: what followed the last words wherever they stand in text that was already seen.
 
-    earlier answers | other text of the prompt | suffix | prefix + middle + generated  →  Found
+    earlier answers | text alike | other text of the prompt | suffix | prefix + middle + generated  →  Found
 
 The next token follows the end of the middle, not the end of the prompt: `… <prefix> P <suffix> S <middle> M`
 is searched in logical order. All texts lie in one array, so that one vectorised pass finds every place where
@@ -30,7 +30,7 @@ _GROWTH = 256
 _TRIED = 32
 """Places looked at for one that continues with a half-typed word."""
 OWN, NGRAMS = "own", "ngrams"
-NAMES = (OWN, "suffix", "context", "earlier", NGRAMS)
+NAMES = (OWN, "suffix", "context", "similar", "earlier", NGRAMS)
 """All sources here, the ones preferred at equal lengths first."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from daemon.engine.binding import Floats, Ids
 from daemon.engine.frames import LANES, Message, Piece
+from daemon.engine.lanes import URGENT
 from daemon.engine.paging import Paging
 from daemon.engine.run import Run, Stopped
 from daemon.engine.step import WAIT, Drafter, Got, Steps, Want
@@ -113,7 +114,8 @@ class Work:
             yield WAIT
             run.check()
         self.leader = None
-        resident = self._tree.acquire(self.known) if run.job.cache else self._tree.fresh()
+        apart = run.ticket.lane > URGENT
+        resident = self._tree.acquire(self.known, apart) if run.job.cache else self._tree.fresh()
         self.resident = resident
         resident.keep &= run.job.keep
         if run.job.cache and self._desk.paging is not None:

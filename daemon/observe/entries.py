@@ -63,6 +63,8 @@ class Entry(Noun, frozen=True):
     warm: bool = False
     coalesced: str = ""
     """Id of the request whose run gave this answer too: the work is counted there."""
+    recall: str = ""
+    """How the answer was known without the model, which then counts nothing; see Completion."""
     content: Content | None = None
     """None: never kept, or purged."""
 

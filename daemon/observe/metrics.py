@@ -6,7 +6,7 @@ import math
 from collections import deque
 from typing import Any
 
-from daemon.nouns import Completion, Counters
+from daemon.nouns import Completion, Counters, Prompt
 
 SAMPLES = 512
 """Newest latencies kept per name."""
@@ -48,6 +48,12 @@ class Metrics:
         if work.generated:
             self.observe("first_token", completion.timings.first)
             self.observe("door", max(0.0, milliseconds - completion.timings.total))
+
+    def planned(self, prompt: Prompt) -> None:
+        """Count a prompt that is evaluated for an answer."""
+        self.count("anchor", prompt.reason.split(",")[0])
+        for kind in prompt.redacted:
+            self.count("redacted", kind)
 
     def worked(self, work: Counters) -> None:
         """Count what the engine did."""

@@ -205,3 +205,14 @@ def test_draft(tiny_model: Path, trace: Path, tmp_path: Path) -> None:
     assert (figures["pairs"], figures["unequal"]) == (6, 0)
     assert figures["tokens_per_step"] > 0
     assert figures["speed_min"] > 0
+
+
+def test_typing_with_recall(tiny_model: Path, trace: Path) -> None:
+    words = ("typing", "--recall", "--model", str(tiny_model), "--trace", str(trace))
+    figures = measured(*words, "--start", "0", "--limit", "16")["figures"]
+    assert figures["keystrokes"] == 16
+    assert figures["failed"] == 0
+    assert 0 <= figures["model_free_share"] <= 1
+    assert figures["compared"] == sum(figures[f"hits_{level}"] for level in ("typed", "exact", "prefetched"))
+    assert figures["prefetch_ready_share"] > 0.5
+    assert figures["prefetch_generated"] == figures["prefetch_used"] + figures["prefetch_wasted"]

@@ -60,7 +60,7 @@ def post(house: Home, path: str, body: Any) -> bytes:
 
 
 def complete(house: Home, **body: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(post(house, "/v1/complete", body))
+    answer: dict[str, Any] = json.loads(post(house, "/v1/complete", {"recall": False, **body}))
     return answer
 
 

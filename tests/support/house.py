@@ -27,7 +27,7 @@ from daemon.observe.acceptance import Acceptance
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Doors, Server, Settings
+from daemon.settings import Doors, Recall, Server, Settings
 
 
 class Recorder:
@@ -158,7 +158,7 @@ async def standing(
     """An open house on port 0 and on a Unix socket in a folder of its own, whose path is short for macOS.
     `found`: on the socket of FORETYPE_HOME, as a daemon of this build."""
     with tempfile.TemporaryDirectory(prefix="ft") as folder:
-        settings = Settings(server=server or Server(port=0), doors=doors or Doors())
+        settings = Settings(server=server or Server(port=0), doors=doors or Doors(), recall=Recall(on=False))
         socket = instance.prepare_runtime() / "daemon.sock" if found else Path(folder, "d.sock")
         async with _standing(Path(folder), socket, script, settings, patience, loaded) as house:
             yield house

@@ -16,7 +16,7 @@ from daemon.engine.frames import Submit
 from daemon.nouns import Completion, CompletionRequest, Limits
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Context, Settings
+from daemon.settings import Context, Recall, Settings
 from indexer.vocabulary import save
 
 ORDERS = '''"""Orders and what they cost."""
@@ -56,7 +56,7 @@ def biggest(path: str) -> Order:
 '''
 
 
-SETTINGS = Settings(context=Context(stable_ms=600_000, jump_ms=60_000))
+SETTINGS = Settings(context=Context(stable_ms=600_000, jump_ms=60_000), recall=Recall(on=False))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from daemon.engine.frames import Submit
 from daemon.nouns import Completion, CompletionRequest, Generation, Limits
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Complete, Settings
+from daemon.settings import Complete, Recall, Settings
 from indexer.tokens import to_ids
 
 LINES = (
@@ -31,11 +31,19 @@ PRE, MID, SUF = 256, 257, 258
 class Typing:
     """`rows` are what every request went through, as the ledger would get it."""
 
-    def __init__(self, folder: Path, *, coalesce_ms: int = 60_000, lines: tuple[str, ...] = LINES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        coalesce_ms: int = 60_000,
+        lines: tuple[str, ...] = LINES,
+        recall: Recall | None = None,
+    ) -> None:
+        """Without `recall` every answer is a run."""
         self.lines = lines
         self.engine = ScriptedEngine(self._script, vocabulary=folder / "vocabulary")
         self.metrics = Metrics()
-        settings = Settings(complete=Complete(coalesce_ms=coalesce_ms))
+        settings = Settings(complete=Complete(coalesce_ms=coalesce_ms), recall=recall or Recall(on=False))
         self.pipeline = Pipeline(self.engine, settings, self.metrics)
         self.rows: list[tuple[Planned, Submit, Generation, Completion]] = []
         self.pipeline.record = lambda *passed: self.rows.append(passed)

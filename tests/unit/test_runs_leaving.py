@@ -20,7 +20,7 @@ from daemon.engine.client import EngineClient, EngineModel
 from daemon.nouns import Completion, CompletionRequest, Generation, Limits, Sampling, StopReason
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Context, Settings
+from daemon.settings import Context, Recall, Settings
 
 STEPS = 1500
 
@@ -204,7 +204,7 @@ async def real(model: Path) -> AsyncIterator[tuple[EngineClient, Pipeline, Compl
     engine = EngineClient(Settings(), EngineModel("tiny", model, "0" * 64))
     await engine.start()
     await asyncio.wait_for(engine.ready.wait(), 60)
-    pipeline = Pipeline(engine, Settings(context=Context(idle=False)), Metrics())
+    pipeline = Pipeline(engine, Settings(context=Context(idle=False), recall=Recall(on=False)), Metrics())
     limits = Limits(lines="free", tokens=12)
     yield (
         engine,
