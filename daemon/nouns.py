@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-Lines = Literal["auto", "line", "block", "free"]
-"""How much one answer may hold: `line` ends at the first line end, `block` at a dedent, `auto` is `line`
-unless the line opens a block, `free` is ended only by stops and limits."""
+Lines = Literal["off", "line", "auto", "block", "free"]
+"""How much one answer may hold: nothing with `off`, `line` ends at the first line end, `block` at a dedent,
+`auto` is `line` unless the line opens a block, `free` is ended only by stops and limits."""
 
 StopReason = Literal[
     "eos",  # the model ended the text (any control token)
@@ -22,6 +22,7 @@ StopReason = Literal[
     "line",  # one line was asked for and is complete
     "dedent",  # the block ended
     "overlap",  # the text ran into what already follows the cursor
+    "closed",  # what the text would close next is closed behind the cursor already
     "repeat",  # the text repeats itself or the lines above
     "limit",  # token limit
     "time",  # time limit
@@ -106,6 +107,11 @@ class CompletionRequest(Noun, frozen=True):
     """Evaluate the prompt, generate nothing."""
     alternative: bool = False
     """A further answer to the client's newest question: it ends no other request, and is less urgent."""
+    manual: bool = False
+    """A person asked for it by hand: it waits for no pause in typing, and counts as asked for anywhere."""
+    comments: bool = False
+    strings: bool = False
+    """Whether it is to be answered inside of these too."""
     anchor_lines: int | None = None
     """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: as planned."""
     heal: bool = True
@@ -205,6 +211,9 @@ class Completion(Noun, frozen=True):
     text: str
     replace: Range
     stop: StopReason
+    words: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    """Code points of `text` up to the end of each word, and of each line: where a part of it may end."""
     stop_word: str = ""
     note: str = ""
     raw: str = ""
@@ -216,10 +225,8 @@ class Completion(Noun, frozen=True):
     segments: tuple[Segment, ...] = ()
     reason: str = ""
     window: str = ""
-    """The window class and why."""
     epoch: int = 0
     head: str = ""
-    """See Prompt.head."""
     coalesced: str = ""
     """Id of the request whose run gave this answer too; empty for a run of its own."""
     margins: tuple[float, ...] = ()
@@ -263,10 +270,8 @@ class EngineProfile(Noun, frozen=True):
 
     model: ModelFacts
     backend: str
-    """CPU, CUDA, Metal, Vulkan, …"""
     device: str
     why: str
-    """Why this backend and these sizes, in words."""
     threads: int
     context: int
     """Cells of the KV cache, in tokens."""
@@ -277,7 +282,6 @@ class EngineProfile(Noun, frozen=True):
     load_ms: float = 0.0
     kv_bytes: int = 0
     compute_bytes: int = 0
-    """llama.cpp's own compute buffers."""
     tick_tokens: int = 64
     """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
     kv_type: str = "f16"

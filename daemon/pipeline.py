@@ -1,6 +1,7 @@
 """The whole path of a request on one screen.
 
-name the file → narrow → plan → join a run or begin one → stream → polish → record → idle work
+name the file → narrow → wait for the next key? → plan → join a run or begin one → stream → polish → record →
+idle work
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
 from daemon.nouns import Completion, CompletionRequest, Generation
 from daemon.observe.metrics import Metrics
+from daemon.pacing import Pacing
+from daemon.polish.ahead import closer_ahead
 from daemon.polish.emit import Emitter
+from daemon.power import Policy, Unused, fitted
 from daemon.projects import Projects
 from daemon.readers import Readers
 from daemon.runs.coalescing import Runs
 from daemon.runs.seats import Run, Seat, Turn
 from daemon.settings import Settings
-from indexer.errors import VocabularyUnusable
+from daemon.switches import OFF, hushed
+from daemon.vocabulary import tokenizer_of
 from indexer.grams import FOLDER
-from indexer.tokens import TiktokenTokenizer, Tokenizer
-from indexer.vocabulary import load
 
 _ABOVE = 12
 _LONG = 512
@@ -62,6 +65,9 @@ class Pipeline:
         self._runs = Runs(engine, metrics, settings.complete.coalesce_ms)
         self._runs.unowned = self._unowned
         self._idle = Idle(engine)
+        self.pacing = Pacing(settings.complete.debounce_ms)
+        self.power = Policy(settings.power)
+        self.unused = Unused(settings.power.unload_minutes)
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
@@ -76,19 +82,32 @@ class Pipeline:
         All texts given to `on_text` together are the completion's text.
         Raises Loading while no model is ready, NotSupported when the request fits no window.
         """
-        request = self._named(request)
-        narrowing = self._projects.of(request.path)
-        if narrowing.off:
-            return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
+        request, off = self._allowed(self._named(request))
+        if off:
+            return Emitter(request).finish(Generation(text="", stop="off", note=off))
         planner = self._planner()
+        async with self.pacing.turn(request, self._engine.profile) as pace:
+            if pace.late:
+                return Emitter(request).finish(Generation(text="", stop="superseded"))
+            done = await self._answered(planner, request, on_text)
+            pace.answered = done.stop != "superseded"
+        return done
+
+    async def _answered(
+        self, planner: Planner, request: CompletionRequest, on_text: OnText | None
+    ) -> Completion:
+        """By the engine, now."""
         with self._turn(request) as turn:
-            planned = await self._planned(planner, narrowing.apply(request))
+            planned = await self._planned(planner, request)
             request = planned.request
             self._metrics.count("anchor", planned.prompt.reason.split(",")[0])
             for kind in planned.prompt.redacted:
                 self._metrics.count("redacted", kind)
-            emitter = Emitter(request, request.replaces)
-            with self._runs.seat(turn, planned, self._job(turn.id, planned)) as seat:
+            emitter, job = Emitter(request, request.replaces), self._job(turn.id, planned)
+            if off := hushed(planned.around, request):
+                self._rest(planner, planned)
+                return self._recorded(planned, job, Generation(text="", stop="off", note=off), emitter)
+            with self._runs.seat(turn, planned, job) as seat:
                 generation = await self._generated(seat, emitter, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = self._completed(seat, generation, emitter)
@@ -140,6 +159,14 @@ class Pipeline:
         self.record(planned, job, generation, completion)
         return completion
 
+    def _allowed(self, request: CompletionRequest) -> tuple[CompletionRequest, str]:
+        """Within the limits of projects and of the battery; why nothing may be answered, or empty."""
+        narrowing = self._projects.of(request.path)
+        if narrowing.off:
+            return request, narrowing.off
+        request = fitted(narrowing.apply(request), self.power.now, self._settings.context)
+        return request, OFF if request.limits.lines == "off" else ""
+
     def _named(self, request: CompletionRequest) -> CompletionRequest:
         """With the path of the file that its text is found in, where the client sent none."""
         if request.path or not self._settings.context.stable:
@@ -166,6 +193,7 @@ class Pipeline:
             line=prompt.line,
             suffix=request.suffix[:2000],
             above=tuple(above[-4000:].split("\n")[-_ABOVE:]),
+            closes=closer_ahead(request),
             limits=request.limits,
             sampling=request.sampling,
             warm=request.warm,
@@ -186,12 +214,14 @@ class Pipeline:
     def _turn(self, request: CompletionRequest) -> Iterator[Turn]:
         """A request's turn; idle work makes way for it."""
         self.working()
+        self.unused.used()
         self._idle.stop()
         try:
             with self._runs.turn(request) as turn:
                 yield turn
         finally:
             self.working()
+            self.unused.used()
 
     async def prepare(self) -> None:
         """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
@@ -208,14 +238,14 @@ class Pipeline:
             )
         if self._planning is None or self._planning[0] != path:
             self.note = "" if profile.model.fim.usable else "plain prefix: the model has no FIM tokens"
-            tokenizer = _tokenizer(Path(path), note, Path(profile.model.path))
+            tokenizer = tokenizer_of(Path(path), note, Path(profile.model.path))
             layout = Layout(tokenizer, profile, self._settings.context)
             self._planning = (path, Planner(layout, self.mirror, self.readers, self._settings.context))
         return self._planning[1]
 
     def _rest(self, planner: Planner, planned: Planned) -> None:
         """Nobody waits any more: make the next answer here better."""
-        if not self._settings.context.idle or self._runs.busy:
+        if not self._settings.context.idle or self._runs.busy or not self.power.now.warm:
             return
         if planned.request.warm or planned.request.context == "now":
             self._idle.again()
@@ -224,13 +254,15 @@ class Pipeline:
 
     def noticed(self, client: str, path: str) -> None:
         """A document was opened or focused: its context is evaluated before the first keystroke."""
-        if not self._settings.context.idle or self._runs.busy:
+        self.unused.used()
+        self._engine.wake()
+        if not self._settings.context.idle or self._runs.busy or not self.power.now.warm:
             return
         with contextlib.suppress(Loading, NotSupported):
             request = opening(self.mirror, client, path)
-            if request is not None and not (narrowing := self._projects.of(path)).off:
+            if request is not None and not (allowed := self._allowed(request))[1]:
                 planner = self._planner()
-                self._idle.after(planner, planner.plan(narrowing.apply(request)), opened=True)
+                self._idle.after(planner, planner.plan(allowed[0]), opened=True)
 
     async def close(self) -> None:
         """Stop idle work and let documents and indexes go."""
@@ -239,6 +271,11 @@ class Pipeline:
         self._recoverer.shut()
         self.mirror.shut()
         self.readers.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anybody waits for an answer."""
+        return self._runs.busy
 
     @property
     def resting(self) -> bool:
@@ -257,15 +294,3 @@ def _lane(request: CompletionRequest) -> Lane:
     if request.limits.tokens > _LONG:
         return "long"
     return "alternative" if request.alternative else "keystroke"
-
-
-def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:
-    """From the exported vocabulary; from the model's own file where only llama.cpp can split its text."""
-    if note:
-        from daemon.engine.binding import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
-
-        return Words(model)
-    try:
-        return TiktokenTokenizer(load(exported))
-    except VocabularyUnusable as error:
-        raise NotSupported(str(error), "Restart the daemon: the vocabulary is exported anew") from error

@@ -98,6 +98,7 @@ def _content(job: Submit, generation: Generation, completion: Completion) -> Con
         line=job.line,
         suffix=job.suffix,
         above=job.above,
+        closes=job.closes,
         limits=job.limits,
         text=generation.text,
         generated=generation.tokens,
@@ -149,6 +150,7 @@ def _job(entry: Entry, content: Content) -> Submit:
         line=content.line,
         suffix=content.suffix,
         above=content.above,
+        closes=content.closes,
         limits=msgspec.structs.replace(
             content.limits, milliseconds=None, milliseconds_after_line=None, deadline=None
         ),

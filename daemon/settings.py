@@ -14,10 +14,10 @@ import msgspec
 
 from daemon import paths
 from daemon.errors import SettingsError
+from daemon.nouns import Lines
 from daemon.ranges import RANGES
 
 T = TypeVar("T", bound="Section")
-Lines = Literal["auto", "line", "block", "free"]
 PROJECT = "project"
 Lowered = Annotated[int, msgspec.Meta(extra={PROJECT: "lower"})]
 """A project may lower it."""
@@ -32,6 +32,19 @@ Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every section: frozen, and unknown keys are refused."""
+
+
+class Switch(Section, frozen=True):
+    """How much answers may hold in some files."""
+
+    pattern: str
+    """As in .gitignore, without `!`."""
+    lines: Lines
+
+
+ByPath = Annotated[tuple[Switch, ...], msgspec.Meta(extra={PROJECT: "shorten each"})]
+ByLanguage = Annotated[dict[str, Lines], msgspec.Meta(extra={PROJECT: "shorten each"})]
+"""A project may ask for shorter answers in some files."""
 
 
 class Server(Section, frozen=True):
@@ -139,12 +152,21 @@ class Complete(Section, frozen=True):
     ignore: Extended = ()
     """Files that are left out everywhere: patterns as in .gitignore, without `!` (indexer/globs.py)."""
     lines: Shortened = "auto"
+    languages: ByLanguage = {}
+    """Language, by our name or an editor's → `lines` there."""
+    paths: ByPath = ()
+    """`lines` of files: these win over languages, and of them the last that matches."""
+    comments: Ended = False
+    """True: answers inside comments, asked for or not."""
+    strings: Ended = False
     max_tokens: Lowered = 64
     time_ms: Lowered = 2000
     temperature: float = 0.0
     top_p: float = 0.9
     coalesce_ms: int = 50
     """Requests of one document so close to each other may share one run; 0: none do."""
+    debounce_ms: int = 150
+    """Most that a request waits for the next key, where answers come too late for who types; 0: none does."""
 
 
 class Index(Section, frozen=True):
@@ -175,6 +197,17 @@ class Index(Section, frozen=True):
     """Period of the scan where the system cannot watch a folder."""
 
 
+class Power(Section, frozen=True):
+    """What is saved on battery, and while nobody works."""
+
+    battery: Literal["spare", "same"] = "spare"
+    """spare: on battery a smaller window, nothing evaluated ahead; same: as on the mains."""
+    window_percent: Percent = 50
+    """Of the window, on battery."""
+    unload_minutes: float = 60.0
+    """The model leaves memory when nothing was asked for so long; 0: it stays."""
+
+
 class Ledger(Section, frozen=True):
     """What is remembered of requests."""
 
@@ -202,6 +235,7 @@ class Settings(Section, frozen=True):
     context: Context = Context()
     complete: Complete = Complete()
     index: Index = Index()
+    power: Power = Power()
     ledger: Ledger = Ledger()
     logs: Logs = Logs()
 

@@ -33,6 +33,7 @@ RESTED_S = 120.0
 _POLL_S = 0.1
 _LOOK_S = 0.05
 _FAILED = ("failed", "stopped")
+_POWER = {"battery": "same", "unload_minutes": 0}
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 Section = Mapping[str, object]
 
@@ -151,6 +152,7 @@ async def running(
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
     to index, see Rig.indexed; `server`, `engine`, `complete` and `context` are settings of these sections.
+    Unless they say otherwise every place is answered and nothing waits for a key.
     Its home is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
@@ -160,7 +162,8 @@ async def running(
         file = place / "home/config/config.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
         mine: Section = {"idle": idle, **context}
-        sections = {"context": mine, "server": server, "engine": engine, "complete": complete}
+        answers: Section = {"comments": True, "strings": True, "debounce_ms": 0, **(complete or {})}
+        sections = {"context": mine, "server": server, "engine": engine, "complete": answers, "power": _POWER}
         file.write_text(_written(sections, root), encoding="utf-8")
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []

@@ -136,7 +136,7 @@ def flatten(whole: dict[str, Any], fields: Sequence[str] | None) -> dict[str, An
 async def health(request: web.Request) -> web.Response:
     """200 once the model is loaded; editors ask this to show that a server is there."""
     state = request.app[HOUSE].engine.state
-    if state.phase == "ready":
+    if state.phase in ("ready", "unloaded"):  # the next request loads it
         return reply({"status": "ok"})
     message = scrub(state.detail) if state.phase == "failed" else "Loading model"
     error = {"code": 503, "message": message or "No model", "type": "unavailable_error"}

@@ -39,6 +39,8 @@ class Facts:
     projects: list[dict[str, str]]
     """Project files that are not used: Projects.refused()."""
     ledger: _Body
+    pacing: _Body
+    power: _Body
     resting: bool
     """No idle work waits or runs."""
     idle_ms: float
@@ -68,6 +70,9 @@ def status_body(facts: Facts) -> _Body:
         "index": facts.index,
         "projects": facts.projects,
         "ledger": facts.ledger,
+        "lines": _lines(facts),
+        "pacing": facts.pacing,
+        "power": facts.power,
         "resting": facts.resting,
         "idle_ms": round(facts.idle_ms, 1),
         "children": _children(facts),
@@ -193,6 +198,12 @@ def _children(facts: Facts) -> list[_Body]:
     if index.get("pid") is not None or index.get("restarts"):
         found.append({"name": "indexer"} | {key: index[key] for key in _CHILD})
     return found
+
+
+def _lines(facts: Facts) -> _Body:
+    """The user's rules of how much an answer may hold, as set."""
+    rules: _Body = msgspec.to_builtins(facts.settings.complete)
+    return {name: rules[name] for name in ("lines", "languages", "paths", "comments", "strings")}
 
 
 def _degradations(facts: Facts) -> list[str]:

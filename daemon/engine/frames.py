@@ -53,6 +53,8 @@ class Submit(Frame, frozen=True, tag="submit"):
     suffix: str = ""
     above: tuple[str, ...] = ()
     """The last lines above the cursor's, for repetition stops."""
+    closes: str = ""
+    """A bracket or quote behind the cursor: the text ends before its own that closes the same."""
     limits: Limits = Limits()
     sampling: Sampling = Sampling()
     warm: bool = False

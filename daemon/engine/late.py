@@ -60,6 +60,16 @@ class LateEngine:
         if self._engine is not None:
             self._engine.supersede(job_id)
 
+    def wake(self) -> None:
+        """See Engine.wake."""
+        if self._engine is not None:
+            self._engine.wake()
+
+    async def unload(self, why: str) -> None:
+        """See Engine.unload."""
+        if self._engine is not None:
+            await self._engine.unload(why)
+
     async def report(self) -> Report | None:
         """See Engine.report."""
         return await self._engine.report() if self._engine else None

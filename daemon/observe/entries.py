@@ -14,7 +14,8 @@ class Content(Noun, frozen=True):
     line: str = ""
     suffix: str = ""
     above: tuple[str, ...] = ()
-    """`line`, `suffix` and `above` are what the engine's stops looked at."""
+    closes: str = ""
+    """`line`, `suffix`, `above` and `closes` are what the engine's stops looked at."""
     limits: Limits = Limits()
     """Here because its stop strings may be source text."""
     text: str = ""

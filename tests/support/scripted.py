@@ -76,6 +76,7 @@ class ScriptedEngine:
         self.loaded = loaded
         self.hold_after = 0
         """Hold by itself when a job has produced this many pieces; 0: never."""
+        self.unloaded = ""
         self._vocabulary = vocabulary
         if vocabulary is not None:
             save(VOCABULARY, vocabulary)
@@ -102,6 +103,8 @@ class ScriptedEngine:
     def state(self) -> EngineState:
         if self._closed:
             return EngineState(phase="stopped")
+        if self.unloaded:
+            return EngineState(phase="unloaded", detail=self.unloaded)
         return EngineState(phase="ready" if self.loaded else "loading", share=float(self.loaded))
 
     @property
@@ -130,6 +133,7 @@ class ScriptedEngine:
     async def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         if not self.loaded:
             raise Loading("Loading model")
+        self.wake()
         self.jobs.append(job)
         running = self._running[job.id] = _Running(job)
         try:
@@ -145,6 +149,13 @@ class ScriptedEngine:
     def supersede(self, job_id: str) -> None:
         if job_id in self._running:
             self._running[job_id].end("superseded")
+
+    def wake(self) -> None:
+        self.unloaded = ""
+
+    async def unload(self, why: str) -> None:
+        if not self._running:
+            self.unloaded = why
 
     async def report(self) -> Report | None:
         done = sum(self.work.values())
