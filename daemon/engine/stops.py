@@ -1,4 +1,4 @@
-"""Where a generation ends: stop strings at their earliest place, lines, dedent, brackets, overlap, repetition.
+"""Where a generation ends: stop strings at their earliest place, lines, dedent, brackets, overlap, repeats.
 
 Bytes come in token by token; whole characters go out. What a stop could still take back is held: at most a
 partial stop string and the beginning of a line whose indentation is not known yet. Overlap and repetition end
