@@ -77,6 +77,7 @@ class ScriptedEngine:
         self.hold_after = 0
         """Hold by itself when a job has produced this many pieces; 0: never."""
         self.unloaded = ""
+        self.profile_ = PROFILE
         self._vocabulary = vocabulary
         if vocabulary is not None:
             save(VOCABULARY, vocabulary)
@@ -109,7 +110,7 @@ class ScriptedEngine:
 
     @property
     def profile(self) -> EngineProfile | None:
-        return PROFILE if self.loaded else None
+        return self.profile_ if self.loaded else None
 
     @property
     def vocabulary(self) -> tuple[str, str]:
