@@ -16,7 +16,7 @@ def closed_at(text: str, closer: str) -> int:
     """
     if closer in _QUOTES:
         end = _partner(text, 0, closer)
-        return end if end < len(text) else -1
+        return end if 0 < end < len(text) else -1  # at once: three quotes may be meant
     stack: list[str] = []
     at = 0
     while at < len(text):

@@ -25,8 +25,9 @@ def closer_ahead(request: CompletionRequest) -> str:
     start, end = request.prefix.rfind("\n") + 1, request.suffix.find("\n")
     rest = request.suffix[: min(end if end >= 0 else _LINE, _LINE)]
     first = rest.strip()[:1]
-    if quote := cursor_quote(request.prefix[max(start, len(request.prefix) - _LINE) :], rest):
-        return quote if first == quote else ""
+    head = request.prefix[max(start, len(request.prefix) - _LINE) :]
+    if quote := cursor_quote(head, rest):
+        return quote if first == quote and quote * 3 not in head else ""
     return first if first in CLOSERS and not _missing(request, first) else ""
 
 

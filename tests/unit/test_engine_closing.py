@@ -58,6 +58,8 @@ CASES = [
     ("f(‸", "a)\n", "a)"),
     ("f(‸)", "a]\n", "a]"),  # another bracket than the one behind the cursor
     ("f(‸)", ")\n", ""),
+    ('    "‸"', '""All of it."""\n', '""All of it."""'),  # three quotes are meant
+    ('    """‸"""', 'Say "x" once."""\n', 'Say "x" once."""'),
 ]
 
 
@@ -79,6 +81,7 @@ def test_who_can_replace_or_wants_all_is_told_nothing(document: str) -> None:
 
 PARTS = (
     *("a", "b.c", "f", " ", ", ", "=", ";", "\n", "\n    ", "'", '"', "`", "\\", "don't", "é"),
+    *('"""', '""', "\\'"),
     *("(", ")", "[", "]", "{", "}", "()", "a(b)", "[0]", '")"', "'('", "f(x)\n", ");\n", "})\n", "# :)\n"),
 )
 code = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
@@ -113,4 +116,5 @@ def test_it_is_the_closer_that_polish_finds(text: str, closer: str) -> None:
 def test_it_is_the_quote_that_polish_finds(text: str, quote: str) -> None:
     at = closed_at(text, quote)
     found = scan(text, quote).closers
-    assert (found[0] == (at, quote)) if at >= 0 else (not found or found[0][1] != quote)
+    begun = not found or found[0][1] != quote or found[0][0] == 0
+    assert (found[0] == (at, quote)) if at >= 0 else begun
