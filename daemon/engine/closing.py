@@ -1,4 +1,4 @@
-"""Where a growing text closes what was open before it: brackets, and the string that the cursor stands in."""
+"""Where a growing text closes a bracket that was open before it began."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ _QUOTES = frozenset("\"'`")
 
 
 def closed_at(text: str, closer: str) -> int:
-    """Offset of the first bracket of `text` that it has not opened, if that is `closer`, else -1. Where
-    `closer` is a quote, `text` begins inside its string.
+    """Offset of the first closing bracket of `text` that it has not opened, if that is `closer`, else -1.
 
     As polish/brackets.py scans, whatever may follow: behind a quote whose partner may still come nothing is
     known, one without a partner on its line is an apostrophe.
     """
-    if closer in _QUOTES:
-        end = _partner(text, 0, closer)
-        return end if 0 < end < len(text) else -1  # at once: three quotes may be meant
     stack: list[str] = []
     at = 0
     while at < len(text):

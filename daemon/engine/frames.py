@@ -54,7 +54,7 @@ class Submit(Frame, frozen=True, tag="submit"):
     above: tuple[str, ...] = ()
     """The last lines above the cursor's, for repetition stops."""
     closes: str = ""
-    """A bracket or quote behind the cursor: the text ends before its own that closes the same."""
+    """The bracket behind the cursor: the text ends before one of its own that closes the same. Or empty."""
     limits: Limits = Limits()
     sampling: Sampling = Sampling()
     warm: bool = False

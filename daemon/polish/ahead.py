@@ -15,20 +15,19 @@ _KINDS = {closer: re.compile(f"[{re.escape(opener + closer)}]") for closer, open
 
 
 def closer_ahead(request: CompletionRequest) -> str:
-    """The bracket or quote right behind the cursor that ends a text which closes as much; empty: none does.
+    """The bracket right behind the cursor: a text that closes the same ends before its own. Empty: none does.
 
-    Only of a client that cannot replace it: for another one a text may go on beyond its own. A bracket that
-    is missing behind the cursor may be what the text is to close.
+    Only of a client that cannot replace it: for another one a text may go on beyond its own. One that is
+    missing further behind may be what the text is to close. Quotes end nothing: `a", "b` may stand in two.
     """
     if request.replaces or request.limits.lines == "free":
         return ""
     start, end = request.prefix.rfind("\n") + 1, request.suffix.find("\n")
     rest = request.suffix[: min(end if end >= 0 else _LINE, _LINE)]
     first = rest.strip()[:1]
-    head = request.prefix[max(start, len(request.prefix) - _LINE) :]
-    if quote := cursor_quote(head, rest):
-        return quote if first == quote and quote * 3 not in head else ""
-    return first if first in CLOSERS and not _missing(request, first) else ""
+    if first not in CLOSERS or cursor_quote(request.prefix[max(start, len(request.prefix) - _LINE) :], rest):
+        return ""
+    return "" if _missing(request, first) else first
 
 
 def _missing(request: CompletionRequest, closer: str) -> bool:
