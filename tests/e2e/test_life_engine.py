@@ -34,7 +34,17 @@ def test_status_tells_everything(ready: Home) -> None:
     assert body["memory"]["engine_rss_bytes"] > body["memory"]["kv_bytes"] > 0
     assert body["children"] == [{**body["children"][0], "name": "engine", "phase": "ready", "restarts": 0}]
     told = ready.run("status").stdout
-    for word in ("device", "profile", "memory", "reuse", "children"):
+    assert body["lines"] == {
+        "lines": "auto",
+        "languages": {},
+        "paths": [],
+        "comments": False,
+        "strings": False,
+    }
+    assert body["pacing"] == {"waits": 0, "waited_ms": 0.0, "spared": 0, "clients": {}}
+    assert 3500 < body["power"]["unload_in_s"] <= 3600
+    assert body["power"]["why"]
+    for word in ("device", "profile", "memory", "reuse", "children", "lines", "pacing", "power"):
         assert f"\n{word} " in told
 
 

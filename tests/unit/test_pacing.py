@@ -96,7 +96,7 @@ async def test_a_client_whose_answers_come_too_late_waits_for_its_next_key() -> 
     await me.type(3)
     assert me.begun == ["0", "1", "2"]
     await me.type(5)
-    assert me.wait_ms() == pytest.approx(100.0)
+    assert me.wait_ms() == pytest.approx(88.0)
     assert "a key takes 80 ms" in me.why()
     assert me.begun == ["0", "1", "2"]
     await me.clock.go(0.02)
@@ -185,7 +185,7 @@ async def test_one_question_asked_several_times_waits_once_and_none_ends_another
     await me.type(6)
     for fields in ({}, {}, {}, {"alternative": True, "limits": Limits(deadline=500)}):
         me.press("same", **fields)
-    await me.clock.go(0.09)
+    await me.clock.go(0.08)
     assert me.begun.count("same") == 0
     await me.clock.go(0.02)
     assert me.begun.count("same") == 4
@@ -252,3 +252,20 @@ async def test_the_pipeline_begins_no_run_for_what_is_superseded_while_it_waits(
     assert len(typing.engine.jobs) == before + 1
     assert done[-1].text == "(total, names, width=80)"
     await typing.pipeline.close()
+
+
+async def test_who_types_unevenly_waits_as_long_as_most_keys_take_or_not_at_all() -> None:
+    me = Typist()
+    for gap in (0.06, 0.06, 0.06, 0.06, 0.06, 0.12, 0.12, 0.12):
+        await me.type(1, gap)
+    me.press("now")
+    await me.clock.go(0.0)
+    assert me.wait_ms() == pytest.approx(132.0)
+    await me.close()
+    me = Typist()
+    for gap in (0.06, 0.06, 0.06, 0.06, 0.06, 0.3, 0.3, 0.3):
+        await me.type(1, gap)
+    me.press("now")
+    await me.clock.go(0.0)
+    assert me.wait_ms() == 0.0
+    await me.close()
