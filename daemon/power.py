@@ -11,7 +11,7 @@ import msgspec
 
 from daemon import settings
 from daemon.nouns import Allowance, CompletionRequest, Noun, least
-from indexer.throttle import on_battery
+from indexer.battery import on_battery
 
 _LOOK_S = 10.0
 

@@ -22,6 +22,7 @@ from daemon.power import Policy, Power, Unused, fitted
 from daemon.settings import Context, Settings
 from daemon.settings import Engine as EngineSettings
 from daemon.settings import Power as PowerSettings
+from indexer.battery import discharging
 from indexer.tokens import to_bytes
 
 ASKED = CompletionRequest(id="1", client="c", door="d", prefix="x = ")
@@ -68,6 +69,38 @@ def test_the_battery_is_looked_at_now_and_then() -> None:
         _ = policy.now
     assert looks == [0, 10, 20]
     assert policy.now.battery
+
+
+BAT = {"type": "Battery", "status": "Discharging"}
+MOUSE = {"type": "Battery", "status": "Discharging", "scope": "Device"}
+
+
+@pytest.mark.parametrize(
+    ("supplies", "found"),
+    [
+        ({}, False),
+        ({"BAT0": BAT}, True),
+        ({"BAT1": {**BAT, "scope": "System"}}, True),
+        ({"BAT0": {**BAT, "status": "Charging"}}, False),
+        ({"BAT0": {**BAT, "status": "Not charging"}}, False),
+        ({"BAT0": {**BAT, "status": "Full"}, "BAT1": BAT}, True),
+        ({"BAT0": BAT, "ACAD": {"type": "Mains", "online": "0"}}, True),
+        ({"BAT0": BAT, "ACAD": {"type": "Mains", "online": "1"}}, False),
+        ({"BAT0": BAT, "ucsi-source-psy-1": {"type": "USB", "online": "1"}}, False),
+        ({"hidpp_battery_0": MOUSE}, False),
+        ({"hidpp_battery_0": MOUSE, "BAT0": BAT}, True),
+        ({"odd": {}}, False),
+    ],
+)
+def test_the_folder_of_power_supplies_tells(
+    tmp_path: Path, supplies: dict[str, dict[str, str]], found: bool
+) -> None:
+    for name, files in supplies.items():
+        (tmp_path / name).mkdir()
+        for file, text in files.items():
+            (tmp_path / name / file).write_text(text + "\n")
+    assert discharging(tmp_path) is found
+    assert not discharging(tmp_path / "none")
 
 
 async def test_on_battery_no_document_is_evaluated_ahead(tmp_path: Path) -> None:
