@@ -14,12 +14,12 @@ _MAINS = ("Mains", "USB")
 
 def on_battery() -> bool:
     """False where that is not known."""
-    if sys.platform == "linux":
-        return discharging(SUPPLIES)
-    with contextlib.suppress(Exception):  # psutil raises many kinds on odd machines
-        battery = psutil.sensors_battery()
-        return battery is not None and battery.power_plugged is False
-    return False
+    if sys.platform != "linux":
+        with contextlib.suppress(Exception):  # psutil raises many kinds on odd machines
+            battery = psutil.sensors_battery()
+            return battery is not None and battery.power_plugged is False
+        return False
+    return discharging(SUPPLIES)
 
 
 def discharging(supplies: Path) -> bool:
