@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import msgspec
 
 import daemon
-from daemon import instance, paths, replay
+from daemon import instance, paths, power, replay
 from daemon.aside import aside
 from daemon.documents.opening import known
 from daemon.doors import http
@@ -133,10 +134,12 @@ class _Life:
         self._ledger.start()
         loading = asyncio.create_task(self._load(), name="load")
         loading.add_done_callback(self._loaded)
+        unloading = asyncio.create_task(self._unload(), name="unload")
         self._indexing.start()
         await self._end.wait()
         _log.info("ending")
         loading.cancel()
+        unloading.cancel()
         try:
             async with asyncio.timeout(_CLOSE_S):
                 await asyncio.gather(
@@ -178,6 +181,15 @@ class _Life:
         await self._pipeline.prepare()
         self._indexing.vocabulary(client.vocabulary[0])
 
+    async def _unload(self) -> None:
+        """Free the model's memory whenever nothing was asked for long enough."""
+        unused = self._pipeline.unused
+        while (left := unused.left_s) < math.inf:
+            await asyncio.sleep(max(left, _LOOK_AGAIN_S))
+            if unused.left_s <= 0 and not self._pipeline.busy:
+                await self._engine.unload(f"{unused.why}; the next request or opened file loads it")
+                unused.used()  # counted anew
+
     def _loaded(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("loading failed", exc_info=error)
@@ -201,6 +213,8 @@ class _Life:
                 projects=self._projects.refused(),
                 ledger=self._ledger.state,
                 recall=self._pipeline.recall.facts(),
+                pacing=self._pipeline.pacing.facts(),
+                power=power.facts(self._pipeline.power.now, self._pipeline.unused),
                 resting=self._pipeline.resting,
                 idle_ms=self._pipeline.idle_ms,
             )

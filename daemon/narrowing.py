@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from daemon.errors import SettingsError
-from daemon.settings import PROJECT, Lines, Settings, convert, value_of
+from daemon.loading import convert, value_of
+from daemon.nouns import Lines
+from daemon.settings import PROJECT, Complete, Settings
 
-_LINES = ("line", "auto", "block", "free")
+_LINES: tuple[Lines, ...] = get_args(Lines)
 """The shortest answers first."""
 
 
 def allowed() -> dict[str, str]:
-    """Key → what a project may do to it: `lower`, `only false`, `add` or `shorten`. Others it cannot set."""
+    """Key → what a project may do to it: `lower`, `only false`, `add`, `shorten` or `shorten each`. Others it
+    cannot set."""
     found = {}
     for section in msgspec.structs.fields(Settings):
         for field in msgspec.structs.fields(section.type):
@@ -39,6 +42,8 @@ def narrowed(settings: Settings, tree: dict[str, Any], where: str) -> dict[str, 
     chosen, found = convert(base, Settings, where), {}
     for key in (f"{section}.{name}" for section, values in tree.items() for name in values):
         value, users = value_of(chosen, key), value_of(settings, key)
+        if known[key] == "shorten each":
+            users = _longest(settings.complete)
         if _wider(known[key], value, users):
             remedy = f"{users!r} is set, and a project can only narrow ({known[key]})"
             raise SettingsError(f"{where}: {key} is {value!r}", remedy)
@@ -51,9 +56,18 @@ def shorter(one: Lines, other: Lines) -> Lines:
     return min(one, other, key=_LINES.index)
 
 
+def _longest(users: Complete) -> Lines:
+    """The longest answers that the user wants anywhere."""
+    found = (users.lines, *users.languages.values(), *(switch.lines for switch in users.paths))
+    return max(found, key=_LINES.index)
+
+
 def _wider(how: str, value: Any, users: Any) -> bool:
     if how == "add":
         return False
+    if how == "shorten each":
+        found = value.values() if isinstance(value, dict) else (switch.lines for switch in value)
+        return any(_wider("shorten", lines, users) for lines in found)
     if how == "shorten":
         return _LINES.index(value) > _LINES.index(users)
     return bool(value > users)

@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-Lines = Literal["auto", "line", "block", "free"]
-"""How much one answer may hold: `line` ends at the first line end, `block` at a dedent, `auto` is `line`
-unless the line opens a block, `free` is ended only by stops and limits."""
+Lines = Literal["off", "line", "auto", "block", "free"]
+"""How much one answer may hold: nothing with `off`, `line` ends at the first line end, `block` at a dedent,
+`auto` is `line` unless the line opens a block, `free` is ended only by stops and limits."""
 
 StopReason = Literal[
     "eos",  # the model ended the text (any control token)
@@ -22,6 +22,7 @@ StopReason = Literal[
     "line",  # one line was asked for and is complete
     "dedent",  # the block ended
     "overlap",  # the text ran into what already follows the cursor
+    "closed",  # what the text would close next is closed behind the cursor already
     "repeat",  # the text repeats itself or the lines above
     "limit",  # token limit
     "time",  # time limit
@@ -106,6 +107,11 @@ class CompletionRequest(Noun, frozen=True):
     """Evaluate the prompt, generate nothing."""
     alternative: bool = False
     """A further answer to the client's newest question: it ends no other request, and is less urgent."""
+    manual: bool = False
+    """A person asked for it by hand: it waits for no pause in typing, and counts as asked for anywhere."""
+    comments: bool = False
+    strings: bool = False
+    """Whether it is to be answered inside of these too."""
     anchor_lines: int | None = None
     """Measurements only: fixed anchor distance in lines; -1 splits at the cursor. None: as planned."""
     heal: bool = True
@@ -210,6 +216,9 @@ class Completion(Noun, frozen=True):
     text: str
     replace: Range
     stop: StopReason
+    words: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    """Code points of `text` up to the end of each word, and of each line: where a part of it may end."""
     stop_word: str = ""
     note: str = ""
     raw: str = ""
@@ -221,11 +230,9 @@ class Completion(Noun, frozen=True):
     segments: tuple[Segment, ...] = ()
     reason: str = ""
     window: str = ""
-    """The window class and why."""
     epoch: int = 0
     language: str = ""
     head: str = ""
-    """See Prompt.head."""
     coalesced: str = ""
     """See Generation.joined."""
     recall: Literal["", "typed", "exact", "prefetched"] = ""
@@ -233,70 +240,6 @@ class Completion(Noun, frozen=True):
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""
-
-
-class FimIds(Noun, frozen=True):
-    """Control token ids of fill-in-the-middle; -1 where the model has none."""
-
-    pre: int = -1
-    suf: int = -1
-    mid: int = -1
-    sep: int = -1
-    rep: int = -1
-    pad: int = -1
-
-    @property
-    def usable(self) -> bool:
-        """Whether a prefix, a suffix and a middle marker exist."""
-        return min(self.pre, self.suf, self.mid) >= 0
-
-
-class ModelFacts(Noun, frozen=True):
-    """What the engine read from the loaded GGUF. `trained_context` in tokens."""
-
-    name: str
-    path: str
-    sha256: str
-    architecture: str
-    vocabulary: int
-    trained_context: int
-    bos: int = -1
-    add_bos: bool = False
-    fim: FimIds = FimIds()
-    weights_bytes: int = 0
-
-
-class EngineProfile(Noun, frozen=True):
-    """What evaluation costs on this machine, measured at start; the planner's only source of cost."""
-
-    model: ModelFacts
-    backend: str
-    """CPU, CUDA, Metal, Vulkan, …"""
-    device: str
-    why: str
-    """Why this backend and these sizes, in words."""
-    threads: int
-    context: int
-    """Cells of the KV cache, in tokens."""
-    prefill: tuple[tuple[int, float], ...] = ()
-    """(rows in one batch, milliseconds) for prompt slices."""
-    verify: tuple[tuple[int, float], ...] = ()
-    """(rows with logits, milliseconds): V(k)."""
-    load_ms: float = 0.0
-    kv_bytes: int = 0
-    compute_bytes: int = 0
-    """llama.cpp's own compute buffers."""
-    tick_tokens: int = 64
-    """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
-    kv_type: str = "f16"
-    flash_attention: bool = True
-
-    def prefill_ms(self, tokens: int) -> float:
-        """Estimated milliseconds to evaluate `tokens` prompt tokens in full slices."""
-        if not self.prefill or tokens <= 0:
-            return 0.0
-        rows, ms = max(self.prefill)
-        return tokens * ms / rows
 
 
 def least(limit: int, other: int | None) -> int:

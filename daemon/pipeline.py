@@ -1,6 +1,7 @@
 """The whole path of a request on one screen.
 
-name the file → narrow → plan → join a run or begin one → stream → polish → record → idle work
+name the file → narrow → wait for the next key? → plan → join a run or begin one → stream → polish → record →
+idle work
 """
 
 from __future__ import annotations
@@ -16,30 +17,27 @@ import msgspec
 
 from daemon.context.layout import Layout
 from daemon.context.planner import Planned, Planner
-from daemon.documents.mirror import DENIED, Mirror
+from daemon.documents.mirror import Mirror
 from daemon.documents.opening import opening
 from daemon.documents.recovery import Recoverer
-from daemon.engine.frames import Lane, Submit
+from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
+from daemon.jobs import job
 from daemon.nouns import Completion, CompletionRequest, Generation
 from daemon.observe.metrics import Metrics
+from daemon.pacing import Pacing
 from daemon.polish.emit import Emitter
+from daemon.power import Policy, Unused, fitted
 from daemon.projects import Projects
 from daemon.readers import Readers
 from daemon.recall.memory import Known, Recall
 from daemon.runs.coalescing import Runs
 from daemon.runs.seats import Run, Seat, Turn
 from daemon.settings import Settings
-from indexer.errors import VocabularyUnusable
-from indexer.grams import FOLDER
-from indexer.tokens import TiktokenTokenizer, Tokenizer
-from indexer.vocabulary import load
-
-_ABOVE = 12
-_LONG = 512
-"""Tokens. Whoever asks for more does not wait at the keyboard."""
+from daemon.switches import OFF, hushed
+from daemon.vocabulary import tokenizer_of
 
 OnText = Callable[[str], Awaitable[None]]
 Record = Callable[[Planned, Submit, Generation, Completion], None]
@@ -66,6 +64,11 @@ class Pipeline:
         self._idle = Idle(engine)
         self.recall = Recall(engine, self.readers, settings.recall, self._job)
         self.recall.similar.left_out = self.mirror.left_out
+        self.recall.hushed = lambda planned: hushed(planned.around, planned.request)
+        self.pacing = Pacing(settings.complete.debounce_ms)
+        self.power = Policy(settings.power)
+        self.unused = Unused(settings.power.unload_minutes)
+        self.recall.prefetch.allowed = lambda: self.power.now.prefetch
         self.note = ""
         """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
@@ -81,22 +84,33 @@ class Pipeline:
         Raises Loading while no model is ready, NotSupported when the request fits no window.
         """
         began = time.perf_counter()
-        request = self._named(request)
-        narrowing = self._projects.of(request.path)
-        if narrowing.off:
+        request, off = self._allowed(self._named(request))
+        if off:
             self.recall.forget(request.path)
-            return Emitter(request).finish(Generation(text="", stop="off", note=narrowing.off))
-        planner, asked = self._planner(), narrowing.apply(request)
-        with self._turn(request) as turn:
-            known = self.recall.find(planner, asked, began)
-            if known is None:
-                planned = await self._planned(planner, asked)
-                self._metrics.planned(planned.prompt)
-                emitter = Emitter(planned.request, planned.request.replaces)
-                with self._runs.seat(turn, planned, self._job(turn.id, planned)) as seat:
-                    generation = await self._generated(seat, emitter, on_text)
-        if known is not None:
+            return Emitter(request).finish(Generation(text="", stop="off", note=off))
+        planner = self._planner()
+        if (known := self._remembered(planner, request, began)) is not None:
             return await self._known(known, on_text)
+        async with self.pacing.turn(request, self._engine.profile) as pace:
+            if pace.late:
+                return Emitter(request).finish(Generation(text="", stop="superseded"))
+            done = await self._answered(planner, request, on_text)
+            pace.answered = done.stop != "superseded"
+        return done
+
+    async def _answered(
+        self, planner: Planner, asked: CompletionRequest, on_text: OnText | None
+    ) -> Completion:
+        """By the engine, now."""
+        with self._turn(asked) as turn:
+            planned = await self._planned(planner, asked)
+            self._metrics.planned(planned.prompt)
+            emitter, job = Emitter(planned.request, planned.request.replaces), self._job(turn.id, planned)
+            if off := hushed(planned.around, planned.request):
+                self._rest(planner, planned)
+                return self._recorded(planned, job, Generation(text="", stop="off", note=off), emitter)
+            with self._runs.seat(turn, planned, job) as seat:
+                generation = await self._generated(seat, emitter, on_text)
         planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = self._completed(seat, generation, emitter)
         if emitter.tail and on_text is not None:
@@ -105,6 +119,14 @@ class Pipeline:
         self.recall.keep(planner, asked, seat.planned, generation, completion)
         self._rest(planner, planned)
         return completion
+
+    def _remembered(self, planner: Planner, request: CompletionRequest, began: float) -> Known | None:
+        """An answer that needs no run; the client's older requests are over."""
+        with self._turn(request):
+            known = self.recall.find(planner, request, began)
+        if known is not None:
+            self.pacing.known(request, self._engine.profile)
+        return known
 
     async def _known(self, known: Known, on_text: OnText | None) -> Completion:
         """An answer that needed no run, told and recorded as any other."""
@@ -159,6 +181,14 @@ class Pipeline:
         self.record(planned, job, generation, completion)
         return completion
 
+    def _allowed(self, request: CompletionRequest) -> tuple[CompletionRequest, str]:
+        """Within the limits of projects and of the battery; why nothing may be answered, or empty."""
+        narrowing = self._projects.of(request.path)
+        if narrowing.off:
+            return request, narrowing.off
+        request = fitted(narrowing.apply(request), self.power.now, self._settings.context)
+        return request, OFF if request.limits.lines == "off" else ""
+
     def _named(self, request: CompletionRequest) -> CompletionRequest:
         """With the full path of the file that its text is found in, where the client sent none or the end of
         one: what is told so may be true of several files."""
@@ -178,42 +208,23 @@ class Pipeline:
         return planned
 
     def _job(self, job_id: str, planned: Planned) -> Submit:
-        request, prompt = planned.request, planned.prompt
-        above = request.prefix[: len(request.prefix) - len(prompt.line)]
-        return Submit(
-            id=job_id,
-            tokens=prompt.tokens,
-            must=prompt.must,
-            line=prompt.line,
-            suffix=request.suffix[:2000],
-            above=tuple(above[-4000:].split("\n")[-_ABOVE:]),
-            limits=request.limits,
-            sampling=request.sampling,
-            warm=request.warm,
-            lane=_lane(request),
-            client=request.client,
-            cache=request.cache,
-            margins=request.margins,
-            ngrams=self._ngrams(request.path),
-            guesses=self.recall.similar.guesses(planned, self._planner().layout),
-            keep=planned.document.why != DENIED,
-        )
-
-    def _ngrams(self, path: str | None) -> str:
-        """The folder of the n-grams of the repository that holds a file."""
+        path = planned.request.path
         found = self.readers.find(path) if path and self._settings.engine.draft != "off" else None
-        return str(found.reader.path.parent / FOLDER) if found else ""
+        guesses = self.recall.similar.guesses(planned, self._planner().layout)
+        return job(job_id, planned, found.reader.path if found else None, guesses)
 
     @contextlib.contextmanager
     def _turn(self, request: CompletionRequest) -> Iterator[Turn]:
         """A request's turn; idle work makes way for it."""
         self.working()
+        self.unused.used()
         self._idle.stop()
         try:
             with self._runs.turn(request) as turn:
                 yield turn
         finally:
             self.working()
+            self.unused.used()
 
     async def prepare(self) -> None:
         """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
@@ -230,14 +241,14 @@ class Pipeline:
             )
         if self._planning is None or self._planning[0] != path:
             self.note = "" if profile.model.fim.usable else "plain prefix: the model has no FIM tokens"
-            tokenizer = _tokenizer(Path(path), note, Path(profile.model.path))
+            tokenizer = tokenizer_of(Path(path), note, Path(profile.model.path))
             layout = Layout(tokenizer, profile, self._settings.context)
             self._planning = (path, Planner(layout, self.mirror, self.readers, self._settings.context))
         return self._planning[1]
 
     def _rest(self, planner: Planner, planned: Planned) -> None:
         """Nobody waits any more: make the next answer here better."""
-        if not self._settings.context.idle or self._runs.busy:
+        if not self._settings.context.idle or self._runs.busy or not self.power.now.warm:
             return
         if planned.request.warm or planned.request.context == "now":
             self._idle.again()
@@ -246,13 +257,15 @@ class Pipeline:
 
     def noticed(self, client: str, path: str) -> None:
         """A document was opened or focused: its context is evaluated before the first keystroke."""
-        if not self._settings.context.idle or self._runs.busy:
+        self.unused.used()
+        self._engine.wake()
+        if not self._settings.context.idle or self._runs.busy or not self.power.now.warm:
             return
         with contextlib.suppress(Loading, NotSupported):
             request = opening(self.mirror, client, path)
-            if request is not None and not (narrowing := self._projects.of(path)).off:
+            if request is not None and not (allowed := self._allowed(request))[1]:
                 planner = self._planner()
-                self._idle.after(planner, planner.plan(narrowing.apply(request)), opened=True)
+                self._idle.after(planner, planner.plan(allowed[0]), opened=True)
 
     async def close(self) -> None:
         """Stop idle work and let documents and indexes go."""
@@ -264,6 +277,11 @@ class Pipeline:
         self.readers.close()
 
     @property
+    def busy(self) -> bool:
+        """Whether anybody waits for an answer."""
+        return self._runs.busy
+
+    @property
     def resting(self) -> bool:
         """Whether no idle work waits or runs, and nothing is asked in advance."""
         return self._idle.resting and self.recall.prefetch.resting
@@ -272,24 +290,3 @@ class Pipeline:
     def idle_ms(self) -> float:
         """Milliseconds in which the engine worked while nobody asked."""
         return self._idle.spent_ms
-
-
-def _lane(request: CompletionRequest) -> Lane:
-    if request.warm:
-        return "warm"
-    if request.limits.tokens > _LONG:
-        return "long"
-    return "alternative" if request.alternative else "keystroke"
-
-
-def _tokenizer(exported: Path, note: str, model: Path) -> Tokenizer:
-    """From the exported vocabulary; from the model's own file where only llama.cpp can split its text."""
-    try:
-        vocabulary = load(exported)
-        if not note:
-            return TiktokenTokenizer(vocabulary)
-    except VocabularyUnusable as error:
-        raise NotSupported(str(error), "Restart the daemon: the vocabulary is exported anew") from error
-    from daemon.engine.words import Words  # noqa: PLC0415 - llama.cpp in this process only where it must be
-
-    return Words(model, vocabulary.control)

@@ -17,6 +17,7 @@ import msgspec
 from daemon import narrowing
 from daemon.errors import SettingsError
 from daemon.settings import Settings
+from daemon.switches import Switches, globs, switches
 from indexer.globs import Globs
 
 NAME = ".foretype.toml"
@@ -31,6 +32,7 @@ class Project(msgspec.Struct, frozen=True):
 
     values: dict[str, Any] = {}
     left_out: Globs = Globs(())
+    switches: Switches = Switches()
     refused: str = ""
     """Why it counts as absent; empty when it does not."""
 
@@ -42,6 +44,8 @@ def load(file: Path, chosen: Settings) -> Project:
         values = narrowing.narrowed(chosen, tree, NAME)
         left_out = globs("complete.ignore", values.get("complete.ignore", ()), NAME)
         globs("index.ignore", values.get("index.ignore", ()), NAME)
+        complete = {key.removeprefix("complete."): value for key, value in values.items()}
+        switched = switches(complete, NAME)
     except SettingsError as error:
         return Project(refused=clean(str(error)))
     except OSError as error:
@@ -50,7 +54,7 @@ def load(file: Path, chosen: Settings) -> Project:
         return Project(refused="it is nested too deeply")
     except ValueError as error:
         return Project(refused=clean(f"it is no TOML: {error}"))
-    return Project(values=values, left_out=left_out)
+    return Project(values=values, left_out=left_out, switches=switched)
 
 
 def read(file: Path, owner: int | None = None) -> bytes:
@@ -75,14 +79,6 @@ def read(file: Path, owner: int | None = None) -> bytes:
     if any(len(line) > MOST_LINE for line in data.split(b"\n")):
         raise OSError(0, f"it has a line longer than {MOST_LINE} bytes")
     return data
-
-
-def globs(key: str, patterns: tuple[str, ...], where: str) -> Globs:
-    """The patterns of `key`. Raises SettingsError naming it."""
-    try:
-        return Globs(patterns)
-    except ValueError as error:
-        raise SettingsError(f"{where}: {key}: {error}", "Patterns are those of .gitignore") from error
 
 
 def clean(text: str) -> str:

@@ -19,11 +19,13 @@ from urllib.request import url2pathname
 import msgspec
 
 from daemon import roots
+from daemon.documents.document import language_of
 from daemon.errors import SettingsError
 from daemon.narrowing import shorter
-from daemon.nouns import Allowance, CompletionRequest, least
-from daemon.projectfile import NAME, Project, clean, globs, load
+from daemon.nouns import Allowance, CompletionRequest, Lines, least
+from daemon.projectfile import NAME, Project, clean, load
 from daemon.settings import Settings
+from daemon.switches import Switches, globs, switches
 from indexer.frames import RootSpec
 from indexer.globs import Globs
 
@@ -43,15 +45,44 @@ class Narrowing(msgspec.Struct, frozen=True):
     values: tuple[dict[str, Any], ...] = ()
     left_out: tuple[tuple[str, Globs], ...] = ()
     """Folder, and what is left out below it."""
+    switches: tuple[tuple[Switches, tuple[str, ...]], ...] = ()
+    """The user's, then those of projects; each with the file's names that its patterns may match."""
+    inside: tuple[bool, bool] = (False, False)
+    """Whether comments, and strings, are answered in without being asked for."""
 
     def apply(self, request: CompletionRequest) -> CompletionRequest:
         """The same question with lower limits, whatever limits it came with."""
         for values in self.values:
             request = _narrower(request, values)
+        comments, strings = self.inside
+        request = msgspec.structs.replace(
+            request,
+            limits=msgspec.structs.replace(request.limits, lines=self._lines(request)),
+            comments=comments or request.comments or request.manual,
+            strings=strings or request.strings or request.manual,
+        )
         if not self.left_out or not request.extras:
             return request
         extras = tuple(extra for extra in request.extras if not self._leaves_out(extra.filename))
         return msgspec.structs.replace(request, extras=extras)
+
+    def _lines(self, request: CompletionRequest) -> Lines:
+        asked = request.limits.lines
+        if not self.switches:
+            return asked
+        found = language_of(request.path or "", request.prefix[:200].encode(), request.language)
+        named = [found.name] if found is not None else []
+        named += [request.language.lower()] if request.language else []
+        (users, names), *projects = self.switches
+        own = users.at(names, named)
+        if own == "off" or asked in (
+            "auto",
+            users.lines,
+        ):  # doors put the setting where a client says nothing
+            asked = own
+        for switched, names in projects:
+            asked = shorter(asked, switched.at(names, named))
+        return asked
 
     def _leaves_out(self, name: str) -> bool:
         return any(found.match(_inner(name, top)) for top, found in self.left_out)
@@ -65,6 +96,7 @@ class Projects:
         self._settings = chosen
         self._own = globs("complete.ignore", chosen.complete.ignore, "settings")
         globs("index.ignore", chosen.index.ignore, "settings")
+        self._switches = switches(msgspec.structs.asdict(chosen.complete), "settings")
         self._tops: OrderedDict[str, tuple[float, tuple[tuple[str, str], ...]]] = OrderedDict()
         self._read: OrderedDict[str, tuple[_Stamp, Project]] = OrderedDict()
         self._roots: tuple[object, frozenset[str]] = ((), frozenset())
@@ -75,9 +107,11 @@ class Projects:
             return Narrowing(off="complete.on is false in the settings")
         named = _local(path)
         places = self._holding(named) if named else ()
-        if any(self._own.match(inner) for _, inner in (*places, ("", _inner(named or path or "", os.sep)))):
+        names = (*(inner for _, inner in places), _inner(named or path or "", os.sep))
+        if any(map(self._own.match, names)):
             return Narrowing(off="complete.ignore in the settings leaves this file out")
-        values, left_out = [], [(os.sep, self._own)]
+        values, left_out, switched = [], [(os.sep, self._own)], [(self._switches, names)]
+        inside = [self._settings.complete.comments, self._settings.complete.strings]
         for top, inner in places:
             if (project := self._at(top)) is None:
                 continue
@@ -85,7 +119,15 @@ class Projects:
                 return Narrowing(off=f"{clean(os.path.join(top, NAME))} switches completions off here")
             values.append(project.values)
             left_out.append((top, project.left_out))
-        return Narrowing(values=tuple(values), left_out=tuple(left_out))
+            switched.append((project.switches, (inner,)))
+            inside[0] &= project.values.get("complete.comments", True)
+            inside[1] &= project.values.get("complete.strings", True)
+        return Narrowing(
+            values=tuple(values),
+            left_out=tuple(left_out),
+            switches=tuple(switched),
+            inside=(inside[0], inside[1]),
+        )
 
     def spec(self, spec: RootSpec) -> RootSpec:
         """A root as it may be indexed."""
@@ -190,7 +232,7 @@ def _local(path: str | None) -> str | None:
 def _narrower(request: CompletionRequest, values: dict[str, Any]) -> CompletionRequest:
     replace, get = msgspec.structs.replace, values.get
     limits, allowed = request.limits, request.allowance
-    time_ms, lines = get("complete.time_ms"), get("complete.lines")
+    time_ms = get("complete.time_ms")
     after = limits.milliseconds_after_line
     return replace(
         request,
@@ -199,7 +241,6 @@ def _narrower(request: CompletionRequest, values: dict[str, Any]) -> CompletionR
             tokens=least(limits.tokens, get("complete.max_tokens")),
             milliseconds=_lower(limits.milliseconds, time_ms),
             milliseconds_after_line=None if after is None else least(after, time_ms),
-            lines=limits.lines if lines is None else shorter(limits.lines, lines),
         ),
         allowance=Allowance(
             prefix=_lower(allowed.prefix, get("context.prefix_tokens")),

@@ -14,15 +14,8 @@ from daemon.documents.mirror import DENIED
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import BadRequest, EngineFailed, Loading, NotSupported
-from daemon.nouns import (
-    Completion,
-    Counters,
-    EngineProfile,
-    Generation,
-    Noun,
-    StopReason,
-    Timings,
-)
+from daemon.machine import EngineProfile
+from daemon.nouns import Completion, Counters, Generation, Noun, StopReason, Timings
 from daemon.observe.entries import Content, Entry
 from indexer.tokens import to_ids
 
@@ -97,6 +90,7 @@ def _content(job: Submit, generation: Generation, completion: Completion) -> Con
         line=job.line,
         suffix=job.suffix,
         above=job.above,
+        closes=job.closes,
         limits=job.limits,
         text=generation.text,
         generated=generation.tokens,
@@ -150,6 +144,7 @@ def _job(entry: Entry, content: Content) -> Submit:
         line=content.line,
         suffix=content.suffix,
         above=content.above,
+        closes=content.closes,
         limits=msgspec.structs.replace(
             content.limits, milliseconds=None, milliseconds_after_line=None, deadline=None
         ),

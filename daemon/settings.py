@@ -1,23 +1,16 @@
-"""One defaulted tree of settings. An unknown key is an error that names it; a project can only narrow.
+"""One defaulted tree of settings: config/default.toml documents each key and is proved equal by a test.
 
-Order: defaults here (config/default.toml documents each and is proved equal by a test) → the user's
-config.toml → command-line flags. What a project's file may say afterwards is marked at each key.
+How files fill it is in loading.py. What a project's file may say afterwards is marked at each key.
 """
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 
-from daemon import paths
-from daemon.errors import SettingsError
-from daemon.ranges import RANGES
+from daemon.nouns import Lines
 
-T = TypeVar("T", bound="Section")
-Lines = Literal["auto", "line", "block", "free"]
 PROJECT = "project"
 Lowered = Annotated[int, msgspec.Meta(extra={PROJECT: "lower"})]
 """A project may lower it."""
@@ -32,6 +25,19 @@ Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of every section: frozen, and unknown keys are refused."""
+
+
+class Switch(Section, frozen=True):
+    """How much answers may hold in some files."""
+
+    pattern: str
+    """As in .gitignore, without `!`."""
+    lines: Lines
+
+
+ByPath = Annotated[tuple[Switch, ...], msgspec.Meta(extra={PROJECT: "shorten each"})]
+ByLanguage = Annotated[dict[str, Lines], msgspec.Meta(extra={PROJECT: "shorten each"})]
+"""A project may ask for shorter answers in some files."""
 
 
 class Server(Section, frozen=True):
@@ -141,12 +147,21 @@ class Complete(Section, frozen=True):
     ignore: Extended = ()
     """Files that are left out everywhere: patterns as in .gitignore, without `!` (indexer/globs.py)."""
     lines: Shortened = "auto"
+    languages: ByLanguage = {}
+    """Language, by our name or an editor's → `lines` there."""
+    paths: ByPath = ()
+    """`lines` of files: these win over languages, and of them the last that matches."""
+    comments: Ended = False
+    """True: answers inside comments, asked for or not."""
+    strings: Ended = False
     max_tokens: Lowered = 64
     time_ms: Lowered = 2000
     temperature: float = 0.0
     top_p: float = 0.9
     coalesce_ms: int = 50
     """Requests of one document so close to each other may share one run; 0: none do."""
+    debounce_ms: int = 150
+    """Most that a request waits for the next key, where answers come too late for who types; 0: none does."""
 
 
 class Recall(Section, frozen=True):
@@ -185,6 +200,17 @@ class Index(Section, frozen=True):
     """Most of one core that indexing uses while completions run."""
     poll_s: float = 30.0
     """Period of the scan where the system cannot watch a folder."""
+
+
+class Power(Section, frozen=True):
+    """What is saved on battery, and while nobody works."""
+
+    battery: Literal["spare", "same"] = "spare"
+    """spare: on battery a smaller window, nothing evaluated ahead; same: as on the mains."""
+    window_percent: Percent = 50
+    """Of the window, on battery."""
+    unload_minutes: float = 60.0
+    """The model leaves memory when nothing was asked for so long; 0: it stays."""
 
 
 class Ledger(Section, frozen=True):
@@ -227,64 +253,7 @@ class Settings(Section, frozen=True):
     complete: Complete = Complete()
     recall: Recall = Recall()
     index: Index = Index()
+    power: Power = Power()
     ledger: Ledger = Ledger()
     doors: Doors = Doors()
     logs: Logs = Logs()
-
-
-def user_file() -> Path:
-    """The user's settings file."""
-    return paths.config_dir() / "config.toml"
-
-
-def load(file: Path | None = None, overrides: dict[str, dict[str, Any]] | None = None) -> Settings:
-    """Defaults, then `file` (the user's by default; absent is fine), then `overrides` by section.
-
-    Raises SettingsError naming the file and the key.
-    """
-    where = file or user_file()
-    tree: dict[str, Any] = _read(where) if where.exists() else {}
-    if file is not None and not file.exists():
-        raise SettingsError(f"settings file {file} does not exist", "Check the path given with --config")
-    for section, values in (overrides or {}).items():
-        tree[section] = {**tree.get(section, {}), **values}
-    return convert(tree, Settings, str(where))
-
-
-def value_of(settings: Settings, key: str) -> Any:
-    """The value of `section.name`."""
-    section, _, name = key.partition(".")
-    return getattr(getattr(settings, section), name)
-
-
-def _read(where: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(where.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"{where} cannot be read: {error}", "Mend the file or move it away") from error
-
-
-def convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
-    """Checked values of a tree. Raises SettingsError naming `where` and the key."""
-    try:
-        value = msgspec.convert(tree, kind)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {error}", "config/default.toml lists every key") from error
-    if isinstance(value, Settings):
-        _check(value, where)
-    return value
-
-
-def _check(settings: Settings, where: str) -> None:
-    for key, (low, high) in RANGES.items():
-        value = value_of(settings, key)
-        if not low <= value <= high:
-            raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")
-    if wrong := [port for port in settings.server.extra_ports if not 1 <= port <= 65535]:
-        raise SettingsError(f"{where}: server.extra_ports holds {wrong[0]}", "Give ports from 1 to 65535")
-    if settings.server.low_mark >= settings.server.high_mark:
-        raise SettingsError(f"{where}: server.low_mark is not below server.high_mark", "Give a lower one")
-    if not 1 <= sum(settings.context.shares) <= 100:
-        raise SettingsError(
-            f"{where}: context.shares are {settings.context.shares}", "Give 100 percent at most"
-        )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import psutil
 
+from indexer.battery import on_battery
 from indexer.frames import Battery
 
 _NICE = 10
@@ -33,14 +34,6 @@ def lower_priority() -> None:
             me.ionice(psutil.IOPRIO_LOW)
         elif sys.platform == "linux":
             me.ionice(psutil.IOPRIO_CLASS_BE, 7)
-
-
-def on_battery() -> bool:
-    """Whether the machine runs on its battery; False where that is not known."""
-    with contextlib.suppress(Exception):  # psutil raises many kinds on odd machines
-        battery = psutil.sensors_battery()
-        return battery is not None and battery.power_plugged is False
-    return False
 
 
 class Throttle:

@@ -33,7 +33,8 @@ from daemon.context import cursor, window
 from daemon.context.layout import Layout
 from daemon.context.planner import Planned, Planner
 from daemon.documents.mirror import Mirror
-from daemon.nouns import CompletionRequest, EngineProfile, FimIds, ModelFacts
+from daemon.machine import EngineProfile, FimIds, ModelFacts
+from daemon.nouns import CompletionRequest
 from daemon.readers import Found
 from daemon.settings import Context, Engine
 from indexer import crew, tokens

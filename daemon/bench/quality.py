@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.table import Table
 
-from daemon import instance, settings
+from daemon import instance, loading
 from daemon.bench import ours, peer, rig, stats
 from daemon.bench.journal import Journal, Row
 from daemon.bench.outcome import Figures, Outcome, table
@@ -153,7 +153,7 @@ def _key(plan: Plan, variant: str, here: rig.Rig, there: peer.Peer | None) -> di
         "tasks": hashlib.sha256(plan.tasks.read_bytes()).hexdigest(),
         "variant": variant,
         "asked": {"tokens": TOKENS, **VARIANTS.get(variant, {})},
-        "settings": repr(settings.load().context),
+        "settings": repr(loading.load().context),
         "machine": [profile["backend"], profile["device"], profile["context"]],
         "build": maker,
     }

@@ -20,6 +20,7 @@ from daemon.bench import keystrokes, ours, peer, rig, stats, traces, wire
 from daemon.bench.keystrokes import Plan, Progress
 from daemon.bench.outcome import Figures, Outcome, table
 from daemon.errors import BadRequest, ForetypeError
+from daemon.settings import Complete
 
 PAUSE_S = 0.3
 LONGEST_S = 4.0
@@ -144,7 +145,8 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
     score = beats(trace, start, plan.limit)
     if len(score) < 2:
         raise BadRequest(f"the trace has {len(trace.edits)} edits, too few from {start} on")
-    async with rig.running(plan.model, idle=True) as here:
+    paced = {"debounce_ms": Complete().debounce_ms}
+    async with rig.running(plan.model, idle=True, complete=paced) as here:
         outcome = here.outcome("typing", plan.seed)
         shape = here.shape
         await ours.ask(here.endpoint, score[0].mine)

@@ -33,6 +33,7 @@ RESTED_S = 120.0
 _POLL_S = 0.1
 _LOOK_S = 0.05
 _FAILED = ("failed", "stopped")
+_POWER = {"battery": "same", "unload_minutes": 0}
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 Section = Mapping[str, object]
 
@@ -153,19 +154,18 @@ async def running(
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
     to index, see Rig.indexed; `server`, `engine`, `complete`, `ledger`, `context` are sections of settings.
-    Without `recall` every request is answered by the model.
+    Without `recall` every request is answered by the model; unless settings say otherwise every place is
+    answered, and nothing waits for a key.
     Its home is in `folder`, where it stays; without one it goes with the daemon.
     Raises EngineFailed with the daemon's last words when it does not get ready.
     """
     with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as made:
         place = folder or Path(made)
         endpoint = wire.Endpoint("127.0.0.1", free_port())
-        file = place / "home/config/config.toml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        mine: Section = {"idle": idle, **context}
-        given = {"server": server, "engine": engine, "complete": complete, "ledger": ledger}
-        given |= {"context": mine, "recall": {"on": recall}}
-        file.write_text(_written(given, root), encoding="utf-8")
+        answers: Section = {"comments": True, "strings": True, "debounce_ms": 0, **(complete or {})}
+        given = {"server": server, "engine": engine, "complete": answers, "ledger": ledger, "power": _POWER}
+        given |= {"context": {"idle": idle, **context}, "recall": {"on": recall}}
+        _write(place / "home/config/config.toml", given, root)
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []
         with (place / "said.log").open("w+b") as log:
@@ -174,13 +174,12 @@ async def running(
                 env=environment(place / "home"), cwd=place,
             )  # fmt: skip
             try:
-                first = await _ready(child, endpoint, log)
-                yield Rig(endpoint, child.pid, first, place / "home")
+                yield Rig(endpoint, child.pid, await _ready(child, endpoint, log), place / "home")
             finally:
                 await ended(child)
 
 
-def _written(sections: Mapping[str, Section | None], root: Path | None) -> str:
+def _write(file: Path, sections: Mapping[str, Section | None], root: Path | None) -> None:
     """The settings file of the private daemon."""
     index: Section = {} if root is None else {"on": True, "battery": "run", "roots": [str(root)]}
     lines = []
@@ -189,7 +188,8 @@ def _written(sections: Mapping[str, Section | None], root: Path | None) -> str:
             f"[{name}]",
             *(f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in (values or {}).items()),
         ]
-    return "\n".join(lines) + "\n"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _found(model: str) -> str:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from daemon import settings
+from daemon import loading
 from daemon.settings import Settings
 
 
@@ -40,7 +40,7 @@ def load(arguments: argparse.Namespace) -> Settings:
     if (model := getattr(arguments, "model", None)) is not None:
         overrides["engine"] = {"model": absolute(model)}
     config = getattr(arguments, "config", None)
-    return settings.load(Path(config) if config else None, overrides)
+    return loading.load(Path(config) if config else None, overrides)
 
 
 def absolute(model: str) -> str:

@@ -57,6 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "text": text,
         "cursor": {"offset": offset},
         "client": "foretype complete",
+        "trigger": "manual",
         "time_ms": max(settings.complete.time_ms, _TIME_MS),
     }
     if arguments.max_tokens is not None:
@@ -120,7 +121,7 @@ def _wait_for_model(settings: Settings, at: client.Address) -> None:
     told = ""
     while True:
         model = client.request("GET", "/v1/status", at=at).get("model", {})
-        if model.get("phase") == "ready":
+        if model.get("phase") in ("ready", "unloaded"):  # the request loads it
             break
         if model.get("phase") == "failed":
             kind = ModelError if model.get("remedy") else EngineFailed

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 import daemon
-from daemon import instance, paths, resources, roots, settings
+from daemon import instance, loading, paths, resources, roots, settings
 from daemon.cli import common, report
 from daemon.errors import ForetypeError
 from daemon.instance import Hello
@@ -67,7 +67,7 @@ def examine(config: Path | None = None) -> Iterator[Check]:
     yield python()
     chosen = settings.Settings()
     try:
-        chosen = settings.load(config)
+        chosen = loading.load(config)
         yield Check("settings", "ok", _settings_text(config))
     except ForetypeError as error:
         yield Check("settings", "fail", error.message, error.remedy)
@@ -91,7 +91,7 @@ def _guarded(name: str, check: Callable[[], Check]) -> Check:
 
 
 def _settings_text(config: Path | None) -> str:
-    file = config or settings.user_file()
+    file = config or loading.user_file()
     return f"{file}" if file.exists() else f"all defaults; yours would be in {file}"
 
 

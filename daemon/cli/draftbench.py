@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from daemon import settings
+from daemon import loading
 from daemon.bench import drafting
 from daemon.cli.measuring import add, natural, positive, show
 
@@ -27,7 +27,7 @@ def register(kinds: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    a, engine = arguments, settings.load().engine
+    a, engine = arguments, loading.load().engine
     plan = drafting.Plan(
         tasks=a.tasks, trace=a.trace, model=a.model or engine.model,
         draft_model=engine.draft_model if a.draft_model is None else a.draft_model,

@@ -51,6 +51,9 @@ def status(body: _Body) -> Iterator[str]:
         ("flow", _pairs(body.get("flow", {}))),
         ("runs", _pairs(body.get("runs", {}))),
         ("recall", _recall(body.get("recall", {}))),
+        ("lines", _lines(body.get("lines", {}))),
+        ("pacing", _pacing(body.get("pacing", {}))),
+        ("power", _power(body.get("power", {}))),
         ("pages", _pages(body.get("pages") or {})),
         ("index", _index(body.get("index", {}))),
         ("ledger", _ledger(body.get("ledger", {}))),
@@ -134,6 +137,36 @@ def _pages(pages: _Body) -> str:
         found.append(f"{words} {size(held)} of {size(ceiling)}{off}, {back} tokens brought back")
     damaged = pages.get("damaged", 0)
     return "; ".join([*found, *([f"{damaged} damaged"] if damaged else [])])
+
+
+def _lines(rules: _Body) -> str:
+    if not rules:
+        return ""
+    switched = [f"{name} {lines}" for name, lines in rules.get("languages", {}).items()]
+    switched += [f"{one.get('pattern')} {one.get('lines')}" for one in rules.get("paths", [])]
+    inside = [f"{'also' if rules.get(name) else 'not'} in {name}" for name in ("comments", "strings")]
+    return ", ".join([f"{rules.get('lines')}", *switched, *inside])
+
+
+def _pacing(pacing: _Body) -> str:
+    """What waiting for the next key cost and spared, and how it is with the newest client."""
+    if not pacing:
+        return ""
+    newest = list(pacing.get("clients", {}).items())[-1:]
+    found = [
+        f"{pacing.get('waits')} waits of {pacing.get('waited_ms')} ms, {pacing.get('spared')} runs spared"
+    ]
+    return "; ".join(
+        [*found, *(f"{name}: {one.get('wait_ms')} ms, {one.get('why')}" for name, one in newest)]
+    )
+
+
+def _power(power: _Body) -> str:
+    if not power:
+        return ""
+    left = power.get("unload_in_s")
+    unloads = "the model stays loaded" if left is None else f"the model may go in {duration(left)}"
+    return f"{power.get('why')}; {unloads}"
 
 
 def _index(index: _Body) -> str:

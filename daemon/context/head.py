@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import PurePath
 
-from daemon.nouns import Extra, ModelFacts, Segment
+from daemon.machine import ModelFacts
+from daemon.nouns import Extra, Segment
 from daemon.surroundings import Piece, Stable
 from indexer.tokens import count, to_bytes
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from daemon import errors, instance, paths, settings
+from daemon import errors, instance, loading, paths
 from daemon.errors import ForetypeError, NotRunning, SettingsError
 
 TIMEOUT_S = 10.0
@@ -33,7 +33,7 @@ class Address:
 def address() -> Address:
     """Of this user's daemon, from its lock file and the user's settings."""
     try:
-        token = settings.load().server.token
+        token = loading.load().server.token
     except SettingsError:
         token = ""  # `status` and `down` must work with a broken settings file; without a token they may
     if sys.platform == "win32":

@@ -11,7 +11,8 @@ from daemon.doors.house import HOUSE, TRAFFIC
 from daemon.doors.wire import reply, scrub
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading
-from daemon.nouns import Completion, CompletionRequest, EngineProfile, StopReason
+from daemon.machine import EngineProfile
+from daemon.nouns import Completion, CompletionRequest, StopReason
 
 UNFINISHED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine", "off")
 """Stops after which a text is not worth showing."""
@@ -136,7 +137,7 @@ def flatten(whole: dict[str, Any], fields: Sequence[str] | None) -> dict[str, An
 async def health(request: web.Request) -> web.Response:
     """200 once the model is loaded; editors ask this to show that a server is there."""
     state = request.app[HOUSE].engine.state
-    if state.phase == "ready":
+    if state.phase in ("ready", "unloaded"):  # the next request loads it
         return reply({"status": "ok"})
     message = scrub(state.detail) if state.phase == "failed" else "Loading model"
     error = {"code": 503, "message": message or "No model", "type": "unavailable_error"}

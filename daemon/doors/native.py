@@ -67,6 +67,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     replaces: bool = True
     """False from a client that can only insert: then nothing after the cursor is ever to be replaced."""
+    trigger: Literal["auto", "manual"] = "auto"
+    """`manual`: a person asks for it by hand."""
+    comments: bool = False
+    strings: bool = False
+    """Whether an answer is wanted inside of these too, whatever the settings say."""
     warm: bool = False
     stream: bool = False
     raw: bool = False
@@ -177,6 +182,9 @@ def _request(body: Ask, place: Place, house: House, client: str) -> CompletionRe
         ),
         sampling=_sampling(body, defaults),
         replaces=body.replaces,
+        manual=body.trigger == "manual",
+        comments=body.comments,
+        strings=body.strings,
         warm=body.warm or tokens == 0,
         anchor_lines=body.anchor_lines,
         heal=body.heal,

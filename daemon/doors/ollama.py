@@ -18,7 +18,8 @@ from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
 from daemon.doors.wire import LINES, read_json, reply
 from daemon.errors import Loading
-from daemon.nouns import Completion, CompletionRequest, EngineProfile, ModelFacts
+from daemon.machine import EngineProfile, ModelFacts
+from daemon.nouns import Completion, CompletionRequest
 
 DOOR = "ollama"
 VERSION = "0.9.0"

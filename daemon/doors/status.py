@@ -13,7 +13,7 @@ from daemon.engine.frames import Report
 from daemon.engine.protocol import EngineState
 from daemon.errors import ForetypeError
 from daemon.instance import Hello
-from daemon.nouns import EngineProfile
+from daemon.machine import EngineProfile
 from daemon.settings import Settings
 
 _Body = dict[str, Any]
@@ -41,6 +41,8 @@ class Facts:
     ledger: _Body
     recall: _Body
     """Recall.facts()."""
+    pacing: _Body
+    power: _Body
     resting: bool
     """No idle work waits or runs, and nothing is asked in advance."""
     idle_ms: float
@@ -71,6 +73,9 @@ def status_body(facts: Facts) -> _Body:
         "projects": facts.projects,
         "ledger": facts.ledger,
         "recall": facts.recall,
+        "lines": _lines(facts),
+        "pacing": facts.pacing,
+        "power": facts.power,
         "resting": facts.resting,
         "idle_ms": round(facts.idle_ms, 1),
         "children": _children(facts),
@@ -197,6 +202,12 @@ def _children(facts: Facts) -> list[_Body]:
     if index.get("pid") is not None or index.get("restarts"):
         found.append({"name": "indexer"} | {key: index[key] for key in _CHILD})
     return found
+
+
+def _lines(facts: Facts) -> _Body:
+    """The user's rules of how much an answer may hold, as set."""
+    rules: _Body = msgspec.to_builtins(facts.settings.complete)
+    return {name: rules[name] for name in ("lines", "languages", "paths", "comments", "strings")}
 
 
 def _degradations(facts: Facts) -> list[str]:

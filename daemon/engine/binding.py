@@ -21,7 +21,7 @@ from llama_cpp import llama_cpp as lib
 from daemon.engine.device import Log, libc
 from daemon.engine.words import tokenize
 from daemon.errors import EngineFailed, ModelError
-from daemon.nouns import FimIds, ModelFacts
+from daemon.machine import FimIds, ModelFacts
 
 Ids = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]

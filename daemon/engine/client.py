@@ -18,12 +18,15 @@ from daemon.engine.child import Child, Death
 from daemon.engine.frames import Ask, Cancel, Done, Failed, Message, Piece, Ready, Report, Start, Submit
 from daemon.engine.protocol import EngineState
 from daemon.errors import Loading
-from daemon.nouns import EngineProfile, Generation, StopReason
+from daemon.machine import EngineProfile
+from daemon.nouns import Generation, StopReason
 from daemon.settings import Settings
 
 _log = logging.getLogger(__name__)
 _MIN_CONTEXT = 1024
 _MAX_QUICK_DEATHS = 5
+_WAKE_S = 20.0
+"""How long a request waits for a model that was unloaded."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,31 @@ class EngineClient:
 
     async def start(self) -> None:
         """Begin to load; returns at once."""
-        self._say("starting")
+        self._begin("starting")
+
+    def _begin(self, phase: str, detail: str = "") -> None:
+        self._say(phase, detail)
         self._keeper = asyncio.create_task(self._keep(), name="engine keeper")
+
+    def wake(self) -> None:
+        """See Engine.wake."""
+        if self._state.phase == "unloaded":
+            self._begin("loading", "it was unloaded")
+
+    async def unload(self, why: str) -> None:
+        """See Engine.unload."""
+        if self.ready.is_set() and not self._streams:
+            self._say("unloaded", why)
+            await self._halt()
+            if self._state.phase == "unloaded":  # nobody asked meanwhile
+                self._say("unloaded", why)
 
     async def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         """See Engine.stream."""
+        if self._state.phase == "unloaded":
+            self.wake()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ready.wait(), _WAKE_S)
         child = self._child
         if child is None or not self.ready.is_set():
             raise Loading(f"the engine is {self._state.phase}: {self._state.detail}", "Try again in a moment")
@@ -130,16 +153,21 @@ class EngineClient:
 
     async def close(self) -> None:
         """See Engine.close."""
-        self.ready.clear()
-        if self._keeper is not None:
-            self._keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._keeper
-        if self._child is not None:
-            await self._child.stop()
-            self._child = None
+        await self._halt()
         self._end_streams("cancelled", "the daemon is stopping")
         self._say("stopped")
+
+    async def _halt(self) -> None:
+        """End the child, and do not start it again."""
+        self.ready.clear()
+        keeper, self._keeper = self._keeper, None
+        child, self._child = self._child, None
+        if keeper is not None:
+            keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeper
+        if child is not None:
+            await child.stop()
 
     async def _keep(self) -> None:
         while True:

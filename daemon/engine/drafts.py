@@ -28,7 +28,7 @@ from daemon.engine.step import Draft
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs, Plan
 from daemon.errors import EngineFailed
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 from indexer.ngrams import NgramReader
 
 MODEL = "model"

@@ -12,7 +12,8 @@ from typing import Literal, get_args
 import msgspec
 
 from daemon import settings
-from daemon.nouns import EngineProfile, Generation, Limits, Noun, Sampling
+from daemon.machine import EngineProfile
+from daemon.nouns import Generation, Limits, Noun, Sampling
 
 Lane = Literal["keystroke", "alternative", "anchor", "warm", "long", "paging"]
 """Most urgent first: what a person waits for, further answers to the same question, a better anchor, what may
@@ -53,6 +54,8 @@ class Submit(Frame, frozen=True, tag="submit"):
     suffix: str = ""
     above: tuple[str, ...] = ()
     """The last lines above the cursor's, for repetition stops."""
+    closes: str = ""
+    """The bracket behind the cursor: the text ends before one of its own that closes the same. Or empty."""
     limits: Limits = Limits()
     sampling: Sampling = Sampling()
     warm: bool = False

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from daemon.engine.frames import Report, Submit
 from daemon.engine.protocol import Engine, EngineState
 from daemon.errors import ForetypeError, Loading
-from daemon.nouns import EngineProfile, Generation
+from daemon.machine import EngineProfile
+from daemon.nouns import Generation
 
 
 class LateEngine:
@@ -59,6 +60,16 @@ class LateEngine:
         """See Engine.supersede."""
         if self._engine is not None:
             self._engine.supersede(job_id)
+
+    def wake(self) -> None:
+        """See Engine.wake."""
+        if self._engine is not None:
+            self._engine.wake()
+
+    async def unload(self, why: str) -> None:
+        """See Engine.unload."""
+        if self._engine is not None:
+            await self._engine.unload(why)
 
     async def report(self) -> Report | None:
         """See Engine.report."""

@@ -7,14 +7,15 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from daemon.engine.frames import Report, Submit
-from daemon.nouns import EngineProfile, Generation, Noun
+from daemon.machine import EngineProfile
+from daemon.nouns import Generation, Noun
 
 
 class EngineState(Noun, frozen=True):
     """What the engine is doing and why, for status."""
 
     phase: str
-    """`starting`, `loading`, `ready`, `restarting`, `failed` or `stopped`."""
+    """`starting`, `loading`, `ready`, `unloaded`, `restarting`, `failed` or `stopped`."""
     detail: str = ""
     share: float = 0.0
     """Of loading, 0–1."""
@@ -46,12 +47,20 @@ class Engine(Protocol):
 
         Closing the iterator, or cancelling the task that reads it, cancels the job. An engine that dies
         yields a Generation with stop `engine` and a note. Raises daemon.errors.Loading when no model is
-        loaded yet.
+        loaded yet; a model that was unloaded is loaded and waited for.
         """
         ...
 
     def supersede(self, job_id: str) -> None:
         """A newer request of the same client took over: end `job_id` with stop `superseded`."""
+        ...
+
+    def wake(self) -> None:
+        """Load the model again if it was unloaded; returns at once."""
+        ...
+
+    async def unload(self, why: str) -> None:
+        """Free the model's memory until the next job, or wake(). Nothing happens while a job runs."""
         ...
 
     async def report(self) -> Report | None:

@@ -30,7 +30,7 @@ class Run:
         self.job = job
         self.prompt = np.frombuffer(job.tokens, np.int32)
         self.sampler = Sampler(job.sampling, pieces, job.must)
-        self.stops = Stops(job.limits, job.line, job.suffix, job.above)
+        self.stops = Stops(job.limits, job.line, job.suffix, job.above, job.closes)
         self.stop: StopReason = "limit"
         self.note = ""
         self.reused = 0

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.engine.binding import Ids
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 from indexer.ngrams import NgramReader
 
 LONGEST, SHORTEST = 16, 2

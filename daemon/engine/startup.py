@@ -30,7 +30,7 @@ from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
 from daemon.errors import EngineFailed, ForetypeError
-from daemon.nouns import EngineProfile, FimIds
+from daemon.machine import EngineProfile, FimIds
 from daemon.settings import Engine
 
 _SEQUENCES = 16

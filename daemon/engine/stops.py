@@ -1,4 +1,4 @@
-"""Where a generation ends: stop strings at their earliest place, lines, dedent, overlap, repetition.
+"""Where a generation ends: stop strings at their earliest place, lines, dedent, brackets, overlap, repeats.
 
 Bytes come in token by token; whole characters go out. What a stop could still take back is held: at most a
 partial stop string and the beginning of a line whose indentation is not known yet. Overlap and repetition end
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 
+from daemon.engine.closing import closed_at
 from daemon.nouns import Limits, StopReason
 
 _OPENERS = ("{", ":", "(", "[", "=>", "->", "do", "then")
@@ -29,12 +30,15 @@ def opens_block(line: str) -> bool:
 
 class Stops:
     """Watches one generation. `line` is the cursor's line before the cursor, `suffix` the text after it,
-    `above` the last lines over the cursor's."""
+    `above` the last lines over the cursor's, `closes` as in Submit."""
 
-    def __init__(self, limits: Limits, line: str, suffix: str, above: tuple[str, ...]) -> None:
+    def __init__(
+        self, limits: Limits, line: str, suffix: str, above: tuple[str, ...], closes: str = ""
+    ) -> None:
         self._limits = limits
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._line = line
+        self._closer = closes
         self._suffix = next((s.rstrip() for s in suffix.split("\n")[1:] if s.strip()), "")
         self._above = tuple(a.rstrip() for a in above)
         self._longest = max((len(s) for s in limits.stop), default=0)
@@ -63,6 +67,9 @@ class Stops:
         for character in self._decoder.decode(data):
             self._text += character
             if self._stop_string() or (character == "\n" and self._line_ended(len(self._text) - 1)):
+                break
+            if character == self._closer and closed_at(self._text, character) == len(self._text) - 1:
+                self._end("closed", len(self._text) - 1)
                 break
             if not character.isspace() and self._dedented(self._text[self._line_start :]):
                 self._end("dedent", self._line_start - 1)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from daemon.errors import ModelError
+from daemon.machine import FimIds
 from daemon.models import gguf, known
-from daemon.nouns import FimIds
 
 MEMORY_LIMIT = 256 << 20
 """Bytes of address space of the child (where the system enforces it)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from daemon.nouns import Counters, FimIds, Limits, Noun, Sampling, Segment, StopReason, Timings
+from daemon.machine import FimIds
+from daemon.nouns import Counters, Limits, Noun, Sampling, Segment, StopReason, Timings
 from daemon.surroundings import Lost, WindowClass
 
 _CUT: tuple[StopReason, ...] = ("time", "cancelled", "superseded", "engine")
@@ -16,7 +17,8 @@ class Content(Noun, frozen=True):
     line: str = ""
     suffix: str = ""
     above: tuple[str, ...] = ()
-    """`line`, `suffix` and `above` are what the engine's stops looked at."""
+    closes: str = ""
+    """`line`, `suffix`, `above` and `closes` are what the engine's stops looked at."""
     limits: Limits = Limits()
     """Here because its stop strings may be source text."""
     text: str = ""

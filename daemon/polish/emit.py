@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from daemon.documents.positions import denormalise
 from daemon.nouns import Completion, CompletionRequest, Generation, Range, Segment
+from daemon.polish import boundaries
 from daemon.polish.growing import Growing
 
 
@@ -61,6 +62,8 @@ class Emitter:
             id=self._request.id,
             text=text,
             replace=Range(start=start, end=start + replaced),
+            words=boundaries.words(text),
+            lines=boundaries.lines(text),
             stop=generation.stop,
             stop_word=generation.stop_word,
             note=generation.note,

@@ -72,7 +72,9 @@ class Growing:
                 text = before
             else:
                 trims.append("boundary")
-        on_line, replaced = trim.same_line(text, self._lines.rest, self._lines.quote, replaces)
+        on_line, replaced = text, 0
+        if stop != "closed":  # else the engine has ended it there
+            on_line, replaced = trim.same_line(text, self._lines.rest, self._lines.quote, replaces)
         if on_line != text or replaced:
             trims.append("same-line")
         shown = trim.trailing(on_line, self._lines.rest)
@@ -161,7 +163,7 @@ class _Lines:
             self._kept.append(line)
             if self._fenced(index, line):
                 self._end(index, "fence")
-            else:
+            elif stop != "closed":  # else a closer follows on it: it is another line than it seems
                 self._judge_last(index, "" if blank else full, opening, stop)
             self._end(self._above.pending if stop == "repeat" else None, "repeat")
         return self._joined()

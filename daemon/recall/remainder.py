@@ -33,8 +33,9 @@ def remainder(answer: Answer, typed: str, job: Submit, count: Callable[[str], in
     limits, rest = job.limits, answer.text[len(typed) :]
     if not typed and (answer.lines, answer.tokens) == (limits.lines, limits.tokens):
         return Remainder(rest, answer.stop, answer.stop_word)
-    stops = Stops(limits, job.line, job.suffix, job.above)
-    stops.feed((rest + {"line": "\n", "word": answer.stop_word}.get(answer.stop, "")).encode())
+    stops = Stops(limits, job.line, job.suffix, job.above, job.closes)
+    behind = {"line": "\n", "word": answer.stop_word, "closed": job.closes}
+    stops.feed((rest + behind.get(answer.stop, "")).encode())
     if stops.reason is not None:
         found = Remainder(stops.text, stops.reason, stops.stop_word)
     elif answer.stop == "eos" or (answer.stop == "dedent" and rest and _same_block(answer, typed, job)):

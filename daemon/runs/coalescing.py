@@ -121,6 +121,8 @@ class Runs:
         its, own = run.planned.request.limits, seat.own[0].request.limits
         if its.lines != own.lines or its.tokens < own.tokens:
             return False  # the cursor is of another class by now: another end is looked for, or a later one
+        if run.job.closes and turn.asked.replaces:
+            return False  # it ends where this client may want more
         self._metrics.count("coalesced", "same" if not typed else "said" if run.says(typed) else "awaited")
         seat.sit(run, typed)
         return True

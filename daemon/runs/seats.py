@@ -19,7 +19,7 @@ from daemon.engine.frames import Submit
 from daemon.nouns import CompletionRequest, Counters, Generation, StopReason, Timings
 from indexer.tokens import count
 
-_OWN_ENDS: tuple[StopReason, ...] = ("eos", "word", "line", "dedent", "overlap", "repeat")
+_OWN_ENDS: tuple[StopReason, ...] = ("eos", "word", "line", "dedent", "overlap", "closed", "repeat")
 """Ends that the text itself brought: nothing would follow it at a cursor further on either."""
 _SPENT: tuple[StopReason, ...] = ("time", "limit")
 """Ends that the limits of whose run it is brought."""
@@ -29,7 +29,7 @@ def question(asked: CompletionRequest) -> CompletionRequest:
     """A request without what may differ between those that share a run: who asks, how far the person has
     typed, and how the answer is shown."""
     return msgspec.structs.replace(
-        asked, id="", client="", door="", prefix="", found="", newline="\n", replaces=True
+        asked, id="", client="", door="", prefix="", found="", newline="\n", replaces=True, manual=False
     )
 
 

@@ -127,6 +127,15 @@ async def test_closing_the_stream_cancels_and_others_go_on(engine: Engine) -> No
     assert report.after_slice == 0
 
 
+async def test_what_was_unloaded_answers_all_the_same(engine: Engine) -> None:
+    _, first = await collect(engine, Submit(id="a", tokens=ids(50), limits=FREE))
+    await engine.unload("idle")
+    assert (engine.state.phase, engine.state.detail) == ("unloaded", "idle")
+    _, again = await collect(engine, Submit(id="b", tokens=ids(50), limits=FREE))
+    assert again.text == first.text
+    assert engine.state.phase == "ready"
+
+
 async def test_report_counts_work(engine: Engine) -> None:
     _, generation = await collect(engine, Submit(id="a", tokens=ids(120), limits=FREE))
     report = await engine.report()

@@ -20,7 +20,8 @@ from daemon.doors import client
 from daemon.engine.client import EngineClient, EngineModel
 from daemon.engine.frames import Report, Submit
 from daemon.engine.protocol import EngineState
-from daemon.nouns import Completion, CompletionRequest, EngineProfile, Extra, Generation, Limits
+from daemon.machine import EngineProfile
+from daemon.nouns import Completion, CompletionRequest, Extra, Generation, Limits
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.settings import Settings

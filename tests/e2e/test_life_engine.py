@@ -34,7 +34,17 @@ def test_status_tells_everything(ready: Home) -> None:
     assert body["memory"]["engine_rss_bytes"] > body["memory"]["kv_bytes"] > 0
     assert body["children"] == [{**body["children"][0], "name": "engine", "phase": "ready", "restarts": 0}]
     told = ready.run("status").stdout
-    for word in ("device", "profile", "memory", "reuse", "children"):
+    assert body["lines"] == {
+        "lines": "auto",
+        "languages": {},
+        "paths": [],
+        "comments": False,
+        "strings": False,
+    }
+    assert body["pacing"] == {"waits": 0, "waited_ms": 0.0, "spared": 0, "clients": {}}
+    assert 3500 < body["power"]["unload_in_s"] <= 3600
+    assert body["power"]["why"]
+    for word in ("device", "profile", "memory", "reuse", "children", "lines", "pacing", "power"):
         assert f"\n{word} " in told
 
 
@@ -142,3 +152,19 @@ def test_a_draft_model_serves_or_is_missed_in_words(home: Home, tiny_model: Path
     missed = [line for line in body["degradations"] if "draft model" in line]
     assert model["ready"] == (not missed) == (named == "tiny")
     assert all(named in line for line in missed)
+
+
+def test_a_model_that_nobody_uses_leaves_memory_and_comes_back(home: Home, tiny_model: Path) -> None:
+    config = home.folder / "config/config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[power]\nunload_minutes = 0.001\n")
+    home.up("--model", str(tiny_model))
+    until(lambda: home.status()["model"]["phase"] == "unloaded", 40)
+    body = home.status()
+    assert body["model"]["detail"].startswith("idle: nothing was asked for")
+    assert body["children"] == []
+    assert "unloaded (idle: nothing was asked for" in home.run("status").stdout
+    (home.folder / "a.py").write_text("x = \n")
+    done = home.run("complete", "a.py:1", "--json", "--max-tokens", "4")
+    assert done.returncode == 0, done.stderr
+    assert home.status()["power"]["battery"] in (True, False)

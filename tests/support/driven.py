@@ -13,7 +13,7 @@ from daemon.engine.frames import Submit
 from daemon.engine.judging import MOST
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 from indexer.tokens import to_bytes
 
 PIECES = Pieces([bytes([65 + n % 26]) * (1 + n // 26) if n < 90 else b"" for n in range(100)])

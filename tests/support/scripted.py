@@ -18,7 +18,8 @@ from pathlib import Path
 from daemon.engine.frames import Report, Submit
 from daemon.engine.protocol import EngineState
 from daemon.errors import Loading
-from daemon.nouns import Counters, EngineProfile, FimIds, Generation, ModelFacts, StopReason, Timings
+from daemon.machine import EngineProfile, FimIds, ModelFacts
+from daemon.nouns import Counters, Generation, StopReason, Timings
 from indexer import tokens
 from indexer.vocabulary import FORMAT, Vocabulary, save
 
@@ -83,6 +84,7 @@ class ScriptedEngine:
         self.made = PROFILE
         self.hold_after = 0
         """Hold by itself when a job has produced this many pieces; 0: never."""
+        self.unloaded = ""
         self._vocabulary = vocabulary
         if vocabulary is not None:
             save(VOCABULARY, vocabulary)
@@ -109,6 +111,8 @@ class ScriptedEngine:
     def state(self) -> EngineState:
         if self._closed:
             return EngineState(phase="stopped")
+        if self.unloaded:
+            return EngineState(phase="unloaded", detail=self.unloaded)
         return EngineState(phase="ready" if self.loaded else "loading", share=float(self.loaded))
 
     @property
@@ -137,6 +141,7 @@ class ScriptedEngine:
     async def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         if not self.loaded:
             raise Loading("Loading model")
+        self.wake()
         self.jobs.append(job)
         running = self._running[job.id] = _Running(job)
         try:
@@ -152,6 +157,13 @@ class ScriptedEngine:
     def supersede(self, job_id: str) -> None:
         if job_id in self._running:
             self._running[job_id].end("superseded")
+
+    def wake(self) -> None:
+        self.unloaded = ""
+
+    async def unload(self, why: str) -> None:
+        if not self._running:
+            self.unloaded = why
 
     async def report(self) -> Report | None:
         done = sum(self.work.values())

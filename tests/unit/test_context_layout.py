@@ -11,7 +11,8 @@ from support import tiny
 from daemon.context.head import fitting
 from daemon.context.layout import Layout, half_typed
 from daemon.errors import NotSupported
-from daemon.nouns import CompletionRequest, EngineProfile, Extra, FimIds, Limits, ModelFacts, Prompt
+from daemon.machine import EngineProfile, FimIds, ModelFacts
+from daemon.nouns import CompletionRequest, Extra, Limits, Prompt
 from daemon.settings import Context
 from daemon.surroundings import Piece, Stable
 from indexer.tokens import TiktokenTokenizer, count, to_ids

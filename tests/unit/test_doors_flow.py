@@ -13,7 +13,8 @@ from support.waiting import until
 
 from daemon.doors.house import LONGEST_RETRY, Patience, Traffic
 from daemon.errors import Overloaded, SettingsError
-from daemon.settings import Server, Settings, convert
+from daemon.loading import convert
+from daemon.settings import Server, Settings
 
 SMALL = Server(port=0, max_concurrent=20, high_mark=50, low_mark=10)
 """Intake stops at 10 and goes on at 2."""

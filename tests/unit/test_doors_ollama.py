@@ -9,7 +9,7 @@ import pytest
 from support.house import Reply, Standing, head_and_body, standing
 from support.scripted import PROFILE
 
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 from daemon.settings import Server
 
 RENDERED = "<fim_prefix>def f():\n    <fim_suffix>\n<fim_middle>"

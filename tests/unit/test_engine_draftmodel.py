@@ -17,7 +17,7 @@ from daemon.engine.drafts import MODEL, Drafts
 from daemon.engine.frames import Submit
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 from indexer.tokens import to_bytes
 
 

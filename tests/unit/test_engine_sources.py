@@ -12,7 +12,7 @@ import pytest
 from daemon.engine.costs import RowCosts, undisturbed
 from daemon.engine.sources import LONGEST, NGRAMS, Owed, Text, from_index, parts
 from daemon.engine.worth import NO_DRAFT, Acceptance, Costs
-from daemon.nouns import FimIds
+from daemon.machine import FimIds
 from indexer.ngrams import NgramReader, NgramWriter
 from indexer.tokens import to_bytes
 

@@ -44,7 +44,9 @@ PARTS = [
     *("x = compute(a)", "    x = compute(a)\n", "    return total_amount\n", "}\n", "    }\n", "</div>\n"),
     *("import os_path\n", "é", "😀", "\u00a0", "\x0c", "\x00"),
 ]
-STOPS: tuple[StopReason, ...] = ("eos", "limit", "time", "line", "dedent", "overlap", "repeat", "cancelled")
+STOPS: tuple[StopReason, ...] = (
+    *("eos", "limit", "time", "line", "dedent", "overlap", "closed", "repeat", "cancelled"),
+)
 LINES: tuple[Lines, ...] = ("auto", "line", "block", "free")
 
 code = st.lists(st.sampled_from(PARTS), max_size=14).map("".join)

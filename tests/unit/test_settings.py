@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from daemon import resources, settings
+from daemon import loading, resources, settings
 from daemon.errors import SettingsError
 
 
 def test_the_documented_defaults_are_the_defaults() -> None:
-    assert settings.load(resources.folder() / "default.toml") == settings.Settings()
+    assert loading.load(resources.folder() / "default.toml") == settings.Settings()
 
 
 def test_every_key_is_documented() -> None:
@@ -37,7 +37,7 @@ def test_a_mistake_is_named_with_its_file(tmp_path: Path, text: str, named: str)
     file = tmp_path / "config.toml"
     file.write_text(text)
     with pytest.raises(SettingsError) as caught:
-        settings.load(file)
+        loading.load(file)
     assert named in str(caught.value)
     assert "config.toml" in str(caught.value)
 
@@ -45,5 +45,5 @@ def test_a_mistake_is_named_with_its_file(tmp_path: Path, text: str, named: str)
 def test_flags_go_before_the_file(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text("[server]\nport = 1\nmax_body_mb = 2\n")
-    loaded = settings.load(file, {"server": {"port": 3}})
+    loaded = loading.load(file, {"server": {"port": 3}})
     assert (loaded.server.port, loaded.server.max_body_mb) == (3, 2)
