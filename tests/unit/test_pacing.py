@@ -234,7 +234,7 @@ async def test_who_leaves_while_waiting_leaves_nothing_behind() -> None:
 
 async def test_the_pipeline_begins_no_run_for_what_is_superseded_while_it_waits(tmp_path: Path) -> None:
     typing, clock = Typing(tmp_path), Clock()
-    typing.engine.profile_ = SLOW
+    typing.engine.made = SLOW
     typing.pipeline.pacing = Pacing(150, lambda: clock.now, clock.later)
     typing.engine.hold()
     tasks = []

@@ -19,9 +19,7 @@ from daemon.nouns import Allowance, CompletionRequest, Limits
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.power import Policy, Power, Unused, fitted
-from daemon.settings import Context, Settings
-from daemon.settings import Engine as EngineSettings
-from daemon.settings import Power as PowerSettings
+from daemon.settings import Context, Recall, Settings
 from indexer.battery import discharging
 from indexer.tokens import to_bytes
 
@@ -187,7 +185,7 @@ async def engine(tiny_model: Path) -> AsyncIterator[EngineClient]:
 
 
 async def test_the_process_ends_and_the_next_request_starts_another(engine: EngineClient) -> None:
-    pipeline = Pipeline(engine, Settings(), Metrics())
+    pipeline = Pipeline(engine, Settings(recall=Recall(on=False)), Metrics())
     first = await pipeline.complete(ASKED)
     pid, profile = engine.state.pid, engine.profile
     await engine.unload("idle: nothing was asked for 60 min")
