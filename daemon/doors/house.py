@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from daemon.doors.rates import Rates
 from daemon.engine.protocol import Engine
 from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest
@@ -108,6 +109,8 @@ class Traffic:
     empty: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while nobody is inside."""
     draining: bool = False
+    rates: Rates = field(default_factory=lambda: Rates(0))
+    """How fast each client may ask."""
     works: set[asyncio.Task[Completion]] = field(default_factory=set)
     _asking: Counter[str] = field(default_factory=Counter)
     _since: float = 0.0
@@ -122,7 +125,7 @@ class Traffic:
         """With the marks of the settings."""
         most = settings.max_concurrent
         high, low = math.ceil(most * settings.high_mark / 100), int(most * settings.low_mark / 100)
-        return cls(high=max(1, high), low=max(1, low))
+        return cls(high=max(1, high), low=max(1, low), rates=Rates(settings.client_per_s))
 
     def enter(self) -> None:
         """One more is inside."""
@@ -139,9 +142,10 @@ class Traffic:
     def asking(self, client: str, *, alternative: bool = False) -> Iterator[None]:
         """A completion, or an alternative to one, is asked for and waited for.
 
-        Raises Overloaded while intake is stopped, unless `client` waits for one other already: the newer one
-        takes its place, and the queue does not grow.
+        Raises TooFast when `client` asks too often, and Overloaded while intake is stopped, unless it waits
+        for one other already: the newer one takes its place, and the queue does not grow.
         """
+        self.rates.take(client, free=alternative)
         self._admit(client, alternative)
         counted = [] if alternative else [client]
         self.waiting += 1
