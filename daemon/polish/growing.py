@@ -7,10 +7,15 @@ a moment is the common beginning of all ends the text may still come to.
 from __future__ import annotations
 
 from daemon.nouns import CompletionRequest
-from daemon.polish import trim
+from daemon.polish import balance, trim
+from daemon.polish.around import Around, around, line_comment
 from daemon.polish.lines import Above, Below
 
 _UNFINISHED = frozenset({"limit", "time", "window", "cancelled", "superseded", "engine"})
+_LIMITED = frozenset({"limit", "time", "window"})
+"""Ends in the middle of what the model had to say, for somebody who is still there."""
+_ENDED = frozenset({"control", "fence", "suffix", "repeat", "brackets"})
+"""Rules that end a text where the model did not."""
 _HEAD = 1_000
 """Characters of the cursor's line that are looked at on either side."""
 
@@ -28,6 +33,9 @@ class Growing:
         self._control = False
         self._lines = _Lines(request)
         self._next = 0
+        self._comment = line_comment(request)
+        self._rooms: dict[int, Around | None] = {}
+        """By how many characters behind the cursor are replaced; looked at when there is a closer."""
 
     def take(self, text: str) -> None:
         """Add raw text."""
@@ -52,12 +60,15 @@ class Growing:
         known = self._lines.safe(self._raw[self._next : self._checked]).rstrip(trim.BLANKS)
         if not known.strip():
             return ""
-        end = trim.same_line_safe(known, self._lines.rest, self._lines.quote, replaces)
-        known = known[:end].rstrip(trim.BLANKS)
+        rest, quote = self._lines.rest, self._lines.quote
+        known = balance.tidy_end(known, quote, self._comment)
+        end = trim.same_line_safe(known, rest, quote, replaces, self._comment)
+        known = self._within(known[:end]).rstrip(trim.BLANKS)
         return known if known.strip() else ""
 
     def final(self, stop: str, replaces: bool) -> tuple[str, int, list[str]]:
         """The text to show, how many characters after the cursor it replaces, the rules that changed it."""
+        seen = self.safe(replaces)
         if self._held and not self._control:
             self._raw += "\n"
         trims = ["control"] if self._control else []
@@ -72,9 +83,12 @@ class Growing:
                 text = before
             else:
                 trims.append("boundary")
-        on_line, replaced = trim.same_line(text, self._lines.rest, self._lines.quote, replaces)
+        on_line, replaced = trim.same_line(
+            text, self._lines.rest, self._lines.quote, replaces, self._comment
+        )
         if on_line != text or replaced:
             trims.append("same-line")
+        on_line = self._balanced(on_line, replaced, stop, trims, seen)
         shown = trim.trailing(on_line, self._lines.rest)
         cut = set(trims) - {"leading", "indentation"}
         if not shown.strip():
@@ -82,6 +96,40 @@ class Growing:
         if shown != on_line and not cut:
             trims.append("trailing")
         return shown, replaced, trims
+
+    def _balanced(self, text: str, replaced: int, stop: str, trims: list[str], seen: str) -> str:
+        """Without closers of nothing; where the text was ended in the middle, with those of its blocks.
+
+        It begins with what was `seen` already."""
+        within = text if replaced else self._within(text)
+        if within != text:
+            trims.append("brackets")
+        if stop not in _LIMITED and not _ENDED.intersection(trims):
+            return within
+        lines = self._lines
+        tidy = balance.tidy_end(within, lines.quote, self._comment)
+        tidy = tidy if tidy.startswith(seen) else within
+        if tidy != within and "boundary" not in trims:
+            trims.append("boundary")
+        room = self._around(replaced)
+        if room is None or lines.rest[replaced:].strip() or not tidy.strip():
+            return tidy
+        done = balance.closed(tidy, lines.head, room.wanted, lines.quote, self._comment)
+        if done != tidy:
+            trims.append("closed")
+        return done
+
+    def _within(self, text: str) -> str:
+        """The text up to a closer that nothing is open for."""
+        closers = balance.closers(text, self._lines.quote, self._comment)
+        room = self._around() if closers else None
+        return text if room is None else text[: balance.surplus(closers, room, len(text))]
+
+    def _around(self, replaced: int = 0) -> Around | None:
+        """What is open at the cursor."""
+        if replaced not in self._rooms:
+            self._rooms[replaced] = around(self._request, replaced)
+        return self._rooms[replaced]
 
     def _advance(self, end: int) -> None:
         """Judge the lines that are complete before `end`."""
@@ -100,16 +148,16 @@ class _Lines:
         self._request = request
         start = request.prefix.rfind("\n") + 1
         end = request.suffix.find("\n")
-        self._head = request.prefix[max(start, len(request.prefix) - _HEAD) :]
+        self.head = request.prefix[max(start, len(request.prefix) - _HEAD) :]
         self._whole = len(request.prefix) - start <= _HEAD
         self.rest = request.suffix[: min(end if end >= 0 else len(request.suffix), _HEAD)]
-        self.quote = trim.cursor_quote(self._head, self.rest)
+        self.quote = trim.cursor_quote(self.head, self.rest)
         self.trims: list[str] = []
         self.cut: int | None = None
         self._kept: list[str] = []
         self._opened = False
         self._style: tuple[str, int] | None = None
-        self._below = Below(self._head, self.rest, request.suffix)
+        self._below = Below(self.head, self.rest, request.suffix)
         self._above = Above(request.prefix)
 
     def add(self, raw: str) -> None:
@@ -125,7 +173,7 @@ class _Lines:
             return
         if not line.strip() or (index == 0 and not self._whole):
             self._opened = self._opened or bool(line.strip())
-            if index == 0 and self._head.strip():
+            if index == 0 and self.head.strip():
                 self._above.push(full)
             return
         opening, self._opened = not self._opened, True
@@ -181,17 +229,20 @@ class _Lines:
         full = self._full(index, line).rstrip()
         if not bare or self._fenced(index, line) or (bare.startswith("`") and len(bare) < 3):
             return True
+        if index == 0 and bare == "/" and self.head[-1:] in (" ", "\t"):
+            return True  # a comment keeps the blank before it, anything else does not
         if index == 0 and not self._whole:
             return False
         above = (self._above.directly, self._above.top)
-        return any(other.startswith(full) for other in (self._below.first(), *above) if other)
+        begins = self._below.may_begin(full) if index == 0 else self._below.first().startswith(full)
+        return begins or any(other.startswith(full) for other in above if other)
 
     def _shaped(self, index: int, raw: str, note: bool) -> str:
         """A line with the file's own indentation, without a second blank."""
-        if index == 0 and self._head:
+        if index == 0 and self.head:
             line, rule = raw, "leading"
             if raw[:1] in (" ", "\t"):
-                line = trim.leading(self._head, raw, self._indent()[1])
+                line = trim.leading(self.head, raw, self._indent()[1])
         else:
             line, rule = raw, "indentation"
             if raw[:1] in (" ", "\t"):
@@ -206,10 +257,10 @@ class _Lines:
         return self._style
 
     def _full(self, index: int, line: str) -> str:
-        return line if index else self._head + line
+        return line if index else self.head + line
 
     def _fenced(self, index: int, line: str) -> bool:
-        if index == 0 and self._head.strip():
+        if index == 0 and self.head.strip():
             return False
         return trim.fence(line, self._request.language, (self._request.prefix, self._request.suffix))
 
@@ -226,4 +277,4 @@ class _Lines:
             return "\n".join(self._kept)
         kept = self._kept[: self.cut]
         in_front = self._below.inline and self.cut > 0 and self.trims[-1] == "suffix"
-        return "\n".join([*kept, self._head]) if in_front else "\n".join(kept)
+        return "\n".join([*kept, self.head]) if in_front else "\n".join(kept)

@@ -24,7 +24,8 @@ class Below:
 
     A telling line equal to the first line below ends the text. A closing line (`}`, `end`, `else:`) does so
     only when the text did not open what it closes. In doubtful cases (the very first line, an open bracket,
-    a short line) the next line must agree as well, or the text must end there.
+    a short line) the next line must agree as well, or the text must end there. The very first line stands at
+    the cursor's indentation, which need not be that of the line it repeats.
     """
 
     def __init__(self, head: str, rest: str, suffix: str) -> None:
@@ -36,6 +37,7 @@ class Below:
         self.pending: int | None = None
         self._starts = not head.strip()
         self._skip_first = bool(rest.strip())
+        self._shifted = False
         self._depth = 0
         self._quotes = 0
         self._before = ""
@@ -51,10 +53,11 @@ class Below:
         if not bare or not self.lines or (index == 0 and self._skip_first):
             self._note(index, bare)
             return None
-        if self.pending is not None and bare == self.lines[1]:
+        if self.pending is not None and self._is(bare, 1):
             return self.pending
         self.pending = None
-        if bare == self.lines[0] and not self._belongs(bare):
+        self._shifted = index == 0 and self._starts and not closer(bare) and not trivial(bare)
+        if self._is(bare, 0) and not self._belongs(bare):
             sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
             if sure or len(self.lines) == 1:
                 return index
@@ -65,7 +68,7 @@ class Below:
     def last(self, index: int, line: str, telling: bool, ran_into: bool) -> int | None:
         """Judge the text's last, perhaps unfinished line; `ran_into`: the engine saw the overlap."""
         bare = line.rstrip()
-        if self.pending is not None and self.lines[1].startswith(bare):
+        if self.pending is not None and self._is(bare, 1, part=True):
             return self.pending
         at = self.see(index, line, telling)
         if at is None and bare and self.pending == index:
@@ -73,6 +76,20 @@ class Below:
         if at is None and ran_into and index and bare and self.first().startswith(bare):
             return index
         return at
+
+    def may_begin(self, line: str) -> bool:
+        """Whether the very first line, as far as it is known, may turn out to be the first below."""
+        first = self.first()
+        return bool(first) and (
+            first.startswith(line) or (self._starts and first.lstrip().startswith(line.lstrip()))
+        )
+
+    def _is(self, line: str, place: int, part: bool = False) -> bool:
+        """Whether a line is, or with `part` begins, the one at `place` below."""
+        other = self.lines[place]
+        if self._shifted:
+            line, other = line.lstrip(), other.lstrip()
+        return other.startswith(line) if part else other == line
 
     def _belongs(self, line: str) -> bool:
         """Whether a closing line closes what the text itself opened."""
