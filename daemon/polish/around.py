@@ -35,14 +35,32 @@ def around(request: CompletionRequest, replaced: int = 0) -> Around | None:
     above, below = _above(request.prefix), _below(request.suffix[replaced:])
     if above is None or below is None:
         return None
-    stack = _open(above, comment)
-    needed = _closing(below, comment)
-    for left in _lengths(len(stack), len(needed)):
-        pairs = zip(reversed(stack[:left]), needed, strict=False)
-        if all(CLOSER_OF[opener] == closer for opener, closer in pairs):
-            closers = "".join(CLOSER_OF[opener] for opener in reversed(stack[left:]))
-            return Around(closers, max(0, len(needed) - left))
+    return _fitted(_open(above, comment), _closing(below, comment))
+
+
+def _fitted(stack: str, needed: str) -> Around | None:
+    """Which openers of `stack`, the outermost first, are closed by `needed`, the innermost first.
+
+    The outer ones stand on both sides. What is left of `stack` a text may close, what is left of `needed` it
+    should have opened; as little as possible. Where the sides do not fit so, the outermost are not closed yet.
+    """
+    for closes in range(max(0, len(stack) - len(needed)), len(stack) + 1):
+        left = len(stack) - closes
+        wanted = len(needed) - left
+        if (left or not closes or not needed) and _fits(stack[:left], needed[wanted:]):
+            return Around(_closers(stack[left:]), wanted)
+    for left in range(len(stack), 0, -1):
+        if _fits(stack[:left], needed):
+            return Around(_closers(stack[left:]))
     return None
+
+
+def _fits(stack: str, needed: str) -> bool:
+    return all(char == other for char, other in zip(_closers(stack), needed, strict=False))
+
+
+def _closers(stack: str) -> str:
+    return "".join(CLOSER_OF[opener] for opener in reversed(stack))
 
 
 def line_comment(request: CompletionRequest) -> str:
@@ -94,9 +112,3 @@ def _closing(text: str, comment: str) -> str:
         elif stack[-1] == PAIRS[char]:
             stack.pop()
     return "".join(found)
-
-
-def _lengths(opened: int, closed: int) -> list[int]:
-    """How many of the openers may be those that are closed below: exactly so many first, then more."""
-    fits = min(opened, closed)
-    return [fits, *range(opened, fits, -1)]

@@ -8,24 +8,40 @@ opens, the person goes on with.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from daemon.polish.around import Around
-from daemon.polish.brackets import CLOSER_OF, CLOSERS, scan
+from daemon.polish.brackets import CLOSER_OF, CLOSERS, comment_at, scan
 from daemon.polish.trim import BLANKS
 
 _NOTHING = re.compile(r"[ \t]*(//[^\n]*|#[^\n]*|/\*[^\n]*|--[^\n]*)?(?=\n|\Z)")
 
 
-def closers(text: str, quote: str, comment: str) -> list[tuple[int, str]]:
-    """(offset, bracket) of those that close something opened before the text."""
-    return [(at, char) for at, char in scan(text, quote, comment).closers if char in CLOSERS]
+def surplus(text: str, room: Callable[[], Around | None], quote: str, comment: str) -> int:
+    """Where the first closer stands that nothing is open for, in the text or above; the text's length if there
+    is none. `room` is asked for when the text closes something above."""
+    found = scan(text, quote, comment)
+    end = found.crossed if found.crossed >= 0 else len(text)
+    closers = [(at, char) for at, char in found.closers if char in CLOSERS]
+    there = room() if closers else None
+    if there is not None:
+        for (at, char), may in zip(closers, there.closers.ljust(len(closers)), strict=False):
+            if char != may:
+                return min(at, end)
+    return end
 
 
-def surplus(found: list[tuple[int, str]], room: Around, end: int) -> int:
-    """Where the first of these closers stands that nothing above is open for; `end` if there is none."""
-    for (at, char), may in zip(found, room.closers.ljust(len(found)), strict=False):
-        if char != may:
-            return at
+def before_rest(text: str, wanted: int, quote: str, comment: str, growing: bool = False) -> int:
+    """Where a text must end that code follows on its last line: before a comment, which would swallow it, and
+    before a bracket that is left open, save the `wanted` outermost. Of the lines between the opening one and
+    the last one, which is not known of a `growing` text, whole ones go."""
+    opened = scan(text, quote, comment).opened[wanted:]
+    end = comment_at(text, comment)
+    if opened:
+        at = opened[0][0]
+        start = text.rfind("\n", 0, at) + 1
+        within = start <= _opening(text) or (not growing and "\n" not in text[at:])
+        end = min(end, at if within else start)
     return end
 
 
@@ -34,13 +50,18 @@ def tidy_end(text: str, quote: str, comment: str) -> str:
 
     A longer text never ends earlier: what has a body keeps it, and what is closed stays closed.
     """
-    opening = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    opening = _opening(text)
     while True:
         lines = _open_lines(text, quote, comment)
         bad = next((start for start, sound in lines if start > opening and not sound), 0)
         if not bad:
             return text
         text = text[: bad - 1]
+
+
+def _opening(text: str) -> int:
+    """Where the first line with text starts."""
+    return text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
 
 
 def closed(text: str, head: str, wanted: int, quote: str, comment: str) -> str:

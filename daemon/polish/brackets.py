@@ -17,6 +17,7 @@ _STRINGS = (
     r"(?:\"\"\"|''')[\s\S]*?(?:\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"
 )
 _LIFETIMES = r"(?<=[&<])'[A-Za-z_]\w*+(?!')"
+_REGEXES = r"(?:^|(?<=[=(,:!&|?]))[ ]?/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\[\n])+/"
 _BLOCK_COMMENT = r"/\*[\s\S]*?(?:\*/|\Z)"
 _GUESSED = r"(?:^|(?<=[;{},]))[ \t]*//[^\n]*|(?:^[ \t]*|[ \t]{2})#[ !][^\n]*"
 """Comments where the language is not known: `//` divides in Python, and `#` is much in other languages."""
@@ -31,6 +32,8 @@ class Scan(msgspec.Struct, frozen=True):
     """(offset, character) of brackets opened and not closed in the fragment, the outermost first."""
     quote: str
     """The quote still open at the end, `""` outside strings."""
+    crossed: int
+    """Offset of the first closer of another kind than what the fragment opened last on its line; -1: none."""
 
     @property
     def unclosed(self) -> int:
@@ -46,11 +49,11 @@ def scan(text: str, quote: str = "", comment: str = "") -> Scan:
     """
     closers: list[tuple[int, str]] = []
     stack: list[tuple[int, str]] = []
-    start = 0
+    start, crossed = 0, -1
     if quote:
         end = _partner(text, 0, quote)
         if end < 0:
-            return Scan((), (), quote)
+            return Scan((), (), quote, -1)
         closers.append((end, quote))
         start = end + 1
     for at, char in brackets(text, start, comment):
@@ -60,7 +63,9 @@ def scan(text: str, quote: str = "", comment: str = "") -> Scan:
             stack.pop()
         elif not stack:
             closers.append((at, char))
-    return Scan(tuple(closers), tuple(stack), _open_quote(text, quote))
+        elif crossed < 0 and "\n" not in text[stack[-1][0] : at]:
+            crossed = at
+    return Scan(tuple(closers), tuple(stack), _open_quote(text, quote), crossed)
 
 
 def brackets(text: str, start: int = 0, comment: str = "") -> Iterator[tuple[int, str]]:
@@ -75,10 +80,24 @@ def brackets(text: str, start: int = 0, comment: str = "") -> Iterator[tuple[int
 
 @functools.lru_cache(maxsize=16)
 def _marks(comment: str) -> re.Pattern[str]:
-    line = [re.escape(comment) + r"[^\n]*"] if comment else [_GUESSED]
-    block = [_BLOCK_COMMENT] if comment in ("//", "") else []
-    skipped = "|".join([*block, *line, _LIFETIMES, _STRINGS])
-    return re.compile(rf"{skipped}|(?P<bracket>[()\[\]{{}}])", re.MULTILINE)
+    line = re.escape(comment) + r"[^\n]*" if comment else _GUESSED
+    block = [_BLOCK_COMMENT, _REGEXES] if comment in ("//", "") else []
+    skipped = "|".join([*block, _LIFETIMES, _STRINGS])
+    return re.compile(rf"(?P<comment>{line})|{skipped}|(?P<bracket>[()\[\]{{}}])", re.MULTILINE)
+
+
+def comment_at(text: str, comment: str) -> int:
+    """Where the comment begins that the last line of `text` ends with; the text's length if there is none."""
+    last = text.rfind("\n") + 1
+    for match in _marks(comment).finditer(text):
+        if match["comment"] is not None and match.end() == len(text) and match.end() > last:
+            return max(last, match.start())
+    return len(text)
+
+
+def in_comment(head: str, comment: str) -> bool:
+    """Whether a cursor behind `head` on its line stands in a comment, as far as the line tells."""
+    return comment_at(head, comment) < len(head) or head.lstrip().startswith(("* ", "/*"))
 
 
 def open_quote(line: str) -> str:

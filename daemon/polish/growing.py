@@ -9,6 +9,7 @@ from __future__ import annotations
 from daemon.nouns import CompletionRequest
 from daemon.polish import balance, trim
 from daemon.polish.around import Around, around, line_comment
+from daemon.polish.brackets import in_comment
 from daemon.polish.lines import Above, Below
 
 _UNFINISHED = frozenset({"limit", "time", "window", "cancelled", "superseded", "engine"})
@@ -16,6 +17,8 @@ _LIMITED = frozenset({"limit", "time", "window"})
 """Ends in the middle of what the model had to say, for somebody who is still there."""
 _ENDED = frozenset({"control", "fence", "suffix", "repeat", "brackets"})
 """Rules that end a text where the model did not."""
+_COMMENT_STARTS = "/#-"
+"""Characters that a comment may turn out to begin with."""
 _HEAD = 1_000
 """Characters of the cursor's line that are looked at on either side."""
 
@@ -34,6 +37,7 @@ class Growing:
         self._lines = _Lines(request)
         self._next = 0
         self._comment = line_comment(request)
+        self._commented = in_comment(self._lines.head, self._comment)
         self._rooms: dict[int, Around | None] = {}
         """By how many characters behind the cursor are replaced; looked at when there is a closer."""
 
@@ -61,9 +65,14 @@ class Growing:
         if not known.strip():
             return ""
         rest, quote = self._lines.rest, self._lines.quote
-        known = balance.tidy_end(known, quote, self._comment)
-        end = trim.same_line_safe(known, rest, quote, replaces, self._comment)
-        known = self._within(known[:end]).rstrip(trim.BLANKS)
+        known = self._lines.in_string(known)
+        if not self._commented:
+            known = self._within(balance.tidy_end(known, quote, self._comment))
+        known = known[: trim.same_line_safe(known, rest, quote, replaces, self._comment)]
+        if rest.strip() and not self._commented:
+            end = balance.before_rest(known, 0, quote, self._comment, growing=True)
+            known = known[:end].rstrip(_COMMENT_STARTS)
+        known = known.rstrip(trim.BLANKS)
         return known if known.strip() else ""
 
     def final(self, stop: str, replaces: bool) -> tuple[str, int, list[str]]:
@@ -83,13 +92,16 @@ class Growing:
                 text = before
             else:
                 trims.append("boundary")
+        text, rest = self._lines.in_string(text), self._lines.rest
+        there = self._around() if rest.strip() else None
         on_line, replaced = trim.same_line(
-            text, self._lines.rest, self._lines.quote, replaces, self._comment
+            text, rest, self._lines.quote, replaces, self._comment, there.wanted if there else 0
         )
         if on_line != text or replaced:
             trims.append("same-line")
-        on_line = self._balanced(on_line, replaced, stop, trims, seen)
-        shown = trim.trailing(on_line, self._lines.rest)
+        if not self._commented:
+            on_line = self._balanced(on_line, replaced, stop, trims, seen)
+        shown = trim.trailing(on_line, rest)
         cut = set(trims) - {"leading", "indentation"}
         if not shown.strip():
             return "", 0, trims if cut or not self._raw else ["blank"]
@@ -101,29 +113,30 @@ class Growing:
         """Without closers of nothing; where the text was ended in the middle, with those of its blocks.
 
         It begins with what was `seen` already."""
+        lines, comment = self._lines, self._comment
+        room, follows = self._around(replaced), lines.rest[replaced:].strip()
         within = text if replaced else self._within(text)
+        if follows:
+            wanted = room.wanted if room else 0
+            within = within[: balance.before_rest(within, wanted, lines.quote, comment)]
         if within != text:
             trims.append("brackets")
         if stop not in _LIMITED and not _ENDED.intersection(trims):
             return within
-        lines = self._lines
-        tidy = balance.tidy_end(within, lines.quote, self._comment)
+        tidy = balance.tidy_end(within, lines.quote, comment)
         tidy = tidy if tidy.startswith(seen) else within
         if tidy != within and "boundary" not in trims:
             trims.append("boundary")
-        room = self._around(replaced)
-        if room is None or lines.rest[replaced:].strip() or not tidy.strip():
+        if room is None or follows or not tidy.strip():
             return tidy
-        done = balance.closed(tidy, lines.head, room.wanted, lines.quote, self._comment)
+        done = balance.closed(tidy, lines.head, room.wanted, lines.quote, comment)
         if done != tidy:
             trims.append("closed")
         return done
 
     def _within(self, text: str) -> str:
         """The text up to a closer that nothing is open for."""
-        closers = balance.closers(text, self._lines.quote, self._comment)
-        room = self._around() if closers else None
-        return text if room is None else text[: balance.surplus(closers, room, len(text))]
+        return text[: balance.surplus(text, self._around, self._lines.quote, self._comment)]
 
     def _around(self, replaced: int = 0) -> Around | None:
         """What is open at the cursor."""
@@ -152,6 +165,9 @@ class _Lines:
         self._whole = len(request.prefix) - start <= _HEAD
         self.rest = request.suffix[: min(end if end >= 0 else len(request.suffix), _HEAD)]
         self.quote = trim.cursor_quote(self.head, self.rest)
+        self._short = self.quote in ("'", '"') and not any(
+            mark in text for mark in trim.TRIPLES for text in (self.head, self.rest)
+        )
         self.trims: list[str] = []
         self.cut: int | None = None
         self._kept: list[str] = []
@@ -159,6 +175,10 @@ class _Lines:
         self._style: tuple[str, int] | None = None
         self._below = Below(self.head, self.rest, request.suffix)
         self._above = Above(request.prefix)
+
+    def in_string(self, text: str) -> str:
+        """Without further lines where the cursor stands in a string that cannot have any."""
+        return text.partition("\n")[0] if self._short else text
 
     def add(self, raw: str) -> None:
         """Judge a complete line."""

@@ -38,6 +38,7 @@ class Below:
         self._starts = not head.strip()
         self._skip_first = bool(rest.strip())
         self._shifted = False
+        self._place = 0
         self._depth = 0
         self._quotes = 0
         self._before = ""
@@ -50,26 +51,30 @@ class Below:
     def see(self, index: int, line: str, telling: bool) -> int | None:
         """Judge a line; `telling` says that something but blanks was written before it."""
         bare = line.rstrip()
-        if not bare or not self.lines or (index == 0 and self._skip_first):
+        if not bare or not self.lines or (index == 0 and self._skip_first and not self.inline):
             self._note(index, bare)
             return None
-        if self.pending is not None and self._is(bare, 1):
+        if self.pending is not None and self._is(bare, self._place + 1):
             return self.pending
         self.pending = None
         self._shifted = index == 0 and self._starts and not closer(bare) and not trivial(bare)
-        if self._is(bare, 0) and not self._belongs(bare):
-            sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
-            if sure or len(self.lines) == 1:
-                return index
-            self.pending = index
+        for place in range(min(len(self.lines), 1 + self.inline)):
+            if self._is(bare, place) and not self._belongs(bare):
+                sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
+                if sure or len(self.lines) == place + 1:
+                    return index
+                self.pending, self._place = index, place
+                break
         self._note(index, bare)
         return None
 
     def last(self, index: int, line: str, telling: bool, ran_into: bool) -> int | None:
         """Judge the text's last, perhaps unfinished line; `ran_into`: the engine saw the overlap."""
         bare = line.rstrip()
-        if self.pending is not None and self._is(bare, 1, part=True):
+        if self.pending is not None and self._is(bare, self._place + 1, part=True):
             return self.pending
+        if index == 0 and self._skip_first:
+            return None
         at = self.see(index, line, telling)
         if at is None and bare and self.pending == index:
             return index
@@ -78,11 +83,11 @@ class Below:
         return at
 
     def may_begin(self, line: str) -> bool:
-        """Whether the very first line, as far as it is known, may turn out to be the first below."""
-        first = self.first()
-        return bool(first) and (
-            first.startswith(line) or (self._starts and first.lstrip().startswith(line.lstrip()))
-        )
+        """Whether the very first line, as far as it is known, may turn out to be one of those below."""
+        for other in self.lines[: 1 + self.inline]:
+            if other.startswith(line) or (self._starts and other.lstrip().startswith(line.lstrip())):
+                return True
+        return False
 
     def _is(self, line: str, place: int, part: bool = False) -> bool:
         """Whether a line is, or with `part` begins, the one at `place` below."""
@@ -197,14 +202,14 @@ def _places(lines: list[str], line: str) -> Iterator[int]:
 
 
 def _first_lines(suffix: str) -> list[str]:
-    """The first lines with text after the cursor's line, at most two."""
+    """The first lines with text after the cursor's line, at most three."""
     start = suffix.find("\n") + 1
     if not start:
         return []
     lines = suffix[start : start + _BELOW].split("\n")
     if len(suffix) > start + _BELOW:
         lines.pop()
-    return [bare for line in lines if (bare := line.rstrip())][:2]
+    return [bare for line in lines if (bare := line.rstrip())][:3]
 
 
 def _last_line(prefix: str, end: int) -> str:

@@ -168,31 +168,29 @@ def cursor_quote(head: str, rest: str) -> str:
 
 
 def same_line(
-    text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = ""
+    text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = "", wanted: int = 0
 ) -> tuple[str, int]:
     """Text without what already follows the cursor, and how many characters of `rest` it replaces.
 
     An editor's auto-closed bracket or quote must not stand there twice (F1-20). A closer that the text
     itself opened stays: `foo(a)` before `)`. Where the text goes on beyond the duplicate, it replaces it;
     with `replaces` off it is cut before it instead. `quote` is the string the cursor stands in, `comment` what
-    begins a comment to the end of the line.
+    begins a comment to the end of the line, `wanted` how many brackets the text should leave open.
     """
     follows = rest.strip()
     if not follows or not text.strip():
         return text, 0
-    whole = _without_overlap(text, follows, quote, comment, len(follows))
+    whole = _without_overlap(text, follows, quote, comment, len(follows), wanted)
     if whole != text:
         return whole, 0
     outcome = _beyond(text, follows, scan(text, quote, comment), replaces)
     if outcome is None:
-        return _without_overlap(text, follows, quote, comment, 1), 0
+        return _without_overlap(text, follows, quote, comment, 1, wanted), 0
     kept, replaced = outcome
     return kept, replaced + rest.index(follows) if replaced else 0
 
 
-def same_line_safe(
-    text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = ""
-) -> int:
+def same_line_safe(text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = "") -> int:
     """How much of `text` same_line leaves in place, however the text goes on."""
     follows = rest.strip()
     if not follows:
@@ -204,7 +202,7 @@ def same_line_safe(
     return min(safe, overlap_start(text, rest))
 
 
-def _without_overlap(text: str, follows: str, quote: str, comment: str, least: int) -> str:
+def _without_overlap(text: str, follows: str, quote: str, comment: str, least: int, wanted: int) -> str:
     """Cut the longest end of `text` that begins `follows`, on word borders and with brackets in balance.
 
     Ends shorter than `least` characters stay.
@@ -216,7 +214,7 @@ def _without_overlap(text: str, follows: str, quote: str, comment: str, least: i
         if not bare.endswith(follows[:size]) or _inside_word(follows, size) or _inside_word(bare, start):
             continue
         before = scan(bare[:start], quote, comment)
-        if before.unclosed == 0 and before.quote == quote:
+        if before.unclosed in (0, wanted) and before.quote == quote:
             return bare[:start]
     return text
 

@@ -190,13 +190,14 @@ def test_above_searches_only_what_a_model_can_see() -> None:
         ("// it's {\nlet a = f('(', ", ");\n", "typescript", "", 0),
         ("fn f<'a>(x: &'a str, ", ") -> &'a str {\n}\n", "rust", "", 0),
         ("{(", ")\n", "typescript", "", 0),
+        ("fn f() {\n  match a {\n    A(", "\n      b()\n    }\n  }\n}\n", "rust", ")", 1),
+        ('void f() {\n  asm("=f"', "c));\n}\n", "cpp", "", 1),
+        ("{([", "", "typescript", "])}", 0),
         ("x" * 30_000, "", "python", "", 0),
     ],
 )
 def test_around(prefix: str, suffix: str, language: str, closers: str, wanted: int) -> None:
-    asked = CompletionRequest(
-        id="1", client="t", door="t", prefix=prefix, suffix=suffix, language=language
-    )
+    asked = CompletionRequest(id="1", client="t", door="t", prefix=prefix, suffix=suffix, language=language)
     found = around(asked)
     assert found is not None
     assert (found.closers, found.wanted) == (closers, wanted)
@@ -221,7 +222,11 @@ def test_a_definition_too_large_to_look_at_is_not_judged() -> None:
         ("a();\n  if (b) {", "a();", "a();"),
         ("a();\n  f(b,\n    c,", "a();", "a();"),
         ("f(b,\n    c,", "f(b,\n    c,", "f(b,\n    c,"),
-        ("if (a) {\n    for (;;) { // x\n      b();", "", "if (a) {\n    for (;;) { // x\n      b();\n    }\n  }"),
+        (
+            "if (a) {\n    for (;;) { // x\n      b();",
+            "",
+            "if (a) {\n    for (;;) { // x\n      b();\n    }\n  }",
+        ),
         ("if (a) {\n    for (;;) {", "if (a) {", "if (a) {"),
     ],
 )
