@@ -2,8 +2,8 @@
 
 A request costs a token until it is answered, so that only what a client does not wait for counts: who asks
 again as soon as it has its answer is never refused, however quick the answers are. A refusal costs a token as
-well, down to as many below zero as a bucket holds: a client that floods on is refused for as long as it does,
-and one that keeps still for the seconds that it was told is let in again.
+well, down to a second's worth below zero: a client that floods on is refused for as long as it does, and one
+that keeps still for the seconds that it was told is let in again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ class TooFast(Overloaded):
     """One client asks faster than it may; the others are not touched."""
 
 
+_BURST_S = 0.4
+"""A full bucket, in seconds of its filling: so long a flood is felt before it is told."""
+
+
 class Rates:
-    """`per_s` requests a second of each client, and twice as many at once; 0: no limit."""
+    """`per_s` requests a second of each client; 0: no limit."""
 
     def __init__(self, per_s: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
-        self._most = 2.0 * per_s
+        self._most = max(1.0, _BURST_S * per_s)
         self._clock = clock
         self._levels: dict[str, tuple[float, float]] = {}
         """Client → (tokens, when), the longest silent first."""
@@ -37,7 +41,7 @@ class Rates:
         if not self._per_s:
             return
         level = self._level(client)
-        left = level if free else max(level - 1.0, -self._most)
+        left = level if free else max(level - 1.0, -float(self._per_s))
         self._keep(client, left)
         if level < 1.0:
             seconds = math.ceil((1.0 - left) / self._per_s)

@@ -42,7 +42,7 @@ def _fitted(stack: str, needed: str) -> Around | None:
     """Which openers of `stack`, the outermost first, are closed by `needed`, the innermost first.
 
     The outer ones stand on both sides. What is left of `stack` a text may close, what is left of `needed` it
-    should have opened; as little as possible. Where the sides do not fit so, the outermost are not closed yet.
+    should have opened; as little as possible. Where the sides do not fit so, the outermost stay open for now.
     """
     for closes in range(max(0, len(stack) - len(needed)), len(stack) + 1):
         left = len(stack) - closes

@@ -1,8 +1,8 @@
 """Brackets of a text and of the document that it goes into: none is closed twice, none is left open by a cut.
 
-A text that a limit, or a rule, ended in the middle may have opened what it never closed. A block with a body is
-closed for it; a line further down that leaves a bracket open goes. The opening line stays as it is: what it
-opens, the person goes on with.
+A text that a limit, or a rule, ended in the middle may have opened what it never closed. A block with a body
+is closed for it; a line further down that leaves a bracket open goes. The opening line stays as it is: what
+it opens, the person goes on with.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _NOTHING = re.compile(r"[ \t]*(//[^\n]*|#[^\n]*|/\*[^\n]*|--[^\n]*)?(?=\n|\Z)")
 
 
 def surplus(text: str, room: Callable[[], Around | None], quote: str, comment: str) -> int:
-    """Where the first closer stands that nothing is open for, in the text or above; the text's length if there
-    is none. `room` is asked for when the text closes something above."""
+    """Where the first closer stands that nothing is open for, in the text or above; the text's length without
+    one. `room` is asked for when the text closes something above."""
     found = scan(text, quote, comment)
     end = found.crossed if found.crossed >= 0 else len(text)
     closers = [(at, char) for at, char in found.closers if char in CLOSERS]
@@ -65,9 +65,9 @@ def _opening(text: str) -> int:
 
 
 def closed(text: str, head: str, wanted: int, quote: str, comment: str) -> str:
-    """The text with closers for the blocks that it left open, save the `wanted` outermost: they are there.
+    """The text with closers for the blocks that it left open, save the `wanted` outermost: theirs are there.
 
-    Each closer goes on a line of its own, indented as the line that opened it; `head` stands before the first.
+    Each closer goes on a line of its own, indented as the line that opened it; `head` is before the first.
     """
     opened = list(scan(text, quote, comment).opened)[wanted:]
     sound = {start for start, is_sound in _open_lines(text, quote, comment) if is_sound}
@@ -84,7 +84,7 @@ def closed(text: str, head: str, wanted: int, quote: str, comment: str) -> str:
 
 
 def _open_lines(text: str, quote: str, comment: str) -> list[tuple[int, bool]]:
-    """(offset, soundness) of every line that leaves brackets open: a sound one ends with one, and has a body."""
+    """(offset, soundness) of lines that leave brackets open: a sound one ends with one, and has a body."""
     lines: dict[int, bool] = {}
     for at, _ in scan(text, quote, comment).opened:
         end = _NOTHING.match(text, at + 1)

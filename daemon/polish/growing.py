@@ -39,7 +39,6 @@ class Growing:
         self._comment = line_comment(request)
         self._commented = in_comment(self._lines.head, self._comment)
         self._rooms: dict[int, Around | None] = {}
-        """By how many characters behind the cursor are replaced; looked at when there is a closer."""
 
     def take(self, text: str) -> None:
         """Add raw text."""
@@ -94,8 +93,9 @@ class Growing:
                 trims.append("boundary")
         text, rest = self._lines.in_string(text), self._lines.rest
         there = self._around() if rest.strip() else None
+        wanted = there.wanted if there else 0
         on_line, replaced = trim.same_line(
-            text, rest, self._lines.quote, replaces, self._comment, there.wanted if there else 0
+            text, rest, self._lines.quote, replaces, self._comment, wanted=wanted
         )
         if on_line != text or replaced:
             trims.append("same-line")

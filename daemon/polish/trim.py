@@ -168,24 +168,24 @@ def cursor_quote(head: str, rest: str) -> str:
 
 
 def same_line(
-    text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = "", wanted: int = 0
+    text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = "", *, wanted: int = 0
 ) -> tuple[str, int]:
     """Text without what already follows the cursor, and how many characters of `rest` it replaces.
 
     An editor's auto-closed bracket or quote must not stand there twice (F1-20). A closer that the text
     itself opened stays: `foo(a)` before `)`. Where the text goes on beyond the duplicate, it replaces it;
-    with `replaces` off it is cut before it instead. `quote` is the string the cursor stands in, `comment` what
-    begins a comment to the end of the line, `wanted` how many brackets the text should leave open.
+    with `replaces` off it is cut before it instead. `quote` is the string the cursor stands in, `comment`
+    begins comments, and `wanted` is how many brackets the text should leave open.
     """
     follows = rest.strip()
     if not follows or not text.strip():
         return text, 0
-    whole = _without_overlap(text, follows, quote, comment, len(follows), wanted)
+    whole = _without_overlap(text, follows, quote, comment, least=len(follows), wanted=wanted)
     if whole != text:
         return whole, 0
     outcome = _beyond(text, follows, scan(text, quote, comment), replaces)
     if outcome is None:
-        return _without_overlap(text, follows, quote, comment, 1, wanted), 0
+        return _without_overlap(text, follows, quote, comment, least=1, wanted=wanted), 0
     kept, replaced = outcome
     return kept, replaced + rest.index(follows) if replaced else 0
 
@@ -202,7 +202,7 @@ def same_line_safe(text: str, rest: str, quote: str = "", replaces: bool = True,
     return min(safe, overlap_start(text, rest))
 
 
-def _without_overlap(text: str, follows: str, quote: str, comment: str, least: int, wanted: int) -> str:
+def _without_overlap(text: str, follows: str, quote: str, comment: str, *, least: int, wanted: int) -> str:
     """Cut the longest end of `text` that begins `follows`, on word borders and with brackets in balance.
 
     Ends shorter than `least` characters stay.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 
 import pytest
@@ -32,20 +31,22 @@ def refused(rates: Rates, client: str, *, free: bool = False) -> int:
 
 def test_a_flood_is_refused_for_as_long_as_it_lasts_and_let_in_after_the_silence_it_was_told() -> None:
     clock = Clock()
-    rates = Rates(80, clock)
+    rates = Rates(100, clock)
     told = []
     for _ in range(60 * 200):
         clock.now += 1 / 200
         told.append(refused(rates, "flood"))
     let_in = told.count(0)
-    assert 160 <= let_in <= 160 + 80 * 2
-    assert 0 not in told[400:], "nothing of it is served once it was told"
+    assert 40 <= let_in <= 85
+    assert 0 not in told[100:], "nothing of it is served once it was told"
     assert not refused(rates, "typist")
     clock.now += told[-1]
     assert not refused(rates, "flood")
 
 
-@pytest.mark.parametrize(("per_s", "twins", "seconds"), [(25, 3, 600), (30, 3, 10), (59, 1, 600), (33, 3, 5)])
+@pytest.mark.parametrize(
+    ("per_s", "twins", "seconds"), [(25, 3, 600), (30, 3, 10), (59, 1, 600), (33, 3, 600)]
+)
 def test_who_types_is_never_refused_even_when_nothing_is_answered(
     per_s: int, twins: int, seconds: int
 ) -> None:
@@ -67,7 +68,7 @@ def test_who_waits_for_its_answers_may_be_as_quick_as_they_are() -> None:
 
 
 def test_a_refusal_costs_microseconds_and_many_names_cost_no_memory() -> None:
-    rates = Rates(1)
+    rates = Rates(2)
     for number in range(5 * KEPT):
         rates.take(f"client {number}")
     assert len(rates._levels) == KEPT
@@ -101,13 +102,13 @@ async def test_a_flood_at_real_doors_reaches_no_plan_and_another_client_is_serve
         waits = {int(after) for status, after, _ in found if status == 429}
         assert waits
         assert min(waits) >= 1
-        assert max(waits) <= math.ceil((20 + 1) / 10)
+        assert max(waits) <= 2
         assert {status for status, _, _ in found} == {200, 429}
-        house.engine.hold()
+        told = [refused(house.traffic.rates, "flood") for _ in range(100)]
+        assert told[-1] == 2
         again = await house.ask("POST", "/infill", {"input_prefix": "y = ", "client": "flood", "n_cmpl": 3})
         assert again.status == 429
         assert again.json["error"]["type"] == "overloaded"
-        house.engine.go_on()
         reply = await house.ask("POST", "/v1/complete", {"prefix": "y = ", "client": "typist"})
         assert (reply.status, reply.json["text"]) == (200, "answer()")
         assert house.traffic.waiting == 0
