@@ -204,3 +204,23 @@ def test_draft(tiny_model: Path, trace: Path, tmp_path: Path) -> None:
     assert (figures["pairs"], figures["unequal"]) == (6, 0)
     assert figures["tokens_per_step"] > 0
     assert figures["speed_min"] > 0
+
+
+def test_polish(tiny_model: Path, tmp_path: Path) -> None:
+    root = masked.write(tmp_path / "shapes")
+    words = ("polish", "--root", str(root), "--n", "14", "--model", str(tiny_model))
+    outcome = measured(*words)
+    figures = outcome["figures"]
+    assert figures["n"] == 14
+    assert figures["duplicated"] == figures["unbalanced"] == figures["restyled"] == 0, outcome["notes"]
+    assert 0 <= figures["blank"] <= 14
+    assert figures["languages"] == 1
+
+
+def test_flood(tiny_model: Path) -> None:
+    figures = measured("flood", "--model", str(tiny_model), "--minutes", "0.05")["figures"]
+    ends = ("refused", "superseded", "answered", "waiting", "failed")
+    assert sum(figures[f"flood_{end}"] for end in ends) == 600
+    assert figures["typist_keys_beside"] >= 1
+    assert figures["typist_refused"] == figures["flood_failed"] == 0
+    assert figures["typist_p99_ratio"] > 0
