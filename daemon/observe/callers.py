@@ -1,4 +1,4 @@
-"""Who asked at which door, and what became of it: what `foretype doctor --editor` looks at. Counts and times."""
+"""Who asked at which door, and what became of it: what `foretype doctor --editor` looks at."""
 
 from __future__ import annotations
 
