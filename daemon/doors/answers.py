@@ -41,7 +41,8 @@ async def answer(request: web.Request, ask: CompletionRequest, on_text: OnText |
     """
     house, traffic = request.app[HOUSE], request.app[TRAFFIC]
     house.metrics.count("requests", ask.door)
-    caller = house.metrics.callers.arrived(ask.door, request.headers.get("User-Agent", ""))
+    agent = request.headers.get("User-Agent", "")
+    caller = house.metrics.callers.arrived(ask.door, ask.client, agent)
     try:
         with traffic.asking(ask.client, alternative=ask.alternative):
             done = await _answered(house, traffic, ask, on_text)

@@ -9,6 +9,8 @@ import msgspec
 
 KEPT = 64
 """Callers kept; those that come later are counted as one, `other`, so that no client can grow this."""
+LSP = "lsp"
+"""The door, in words, of a request that an editor's language server passes on."""
 _LONGEST = 40
 
 
@@ -17,7 +19,7 @@ class Caller(msgspec.Struct, kw_only=True):
 
     door: str
     agent: str
-    """The product that its User-Agent names first, without a version."""
+    """The product that its User-Agent names first, without a version; of a language server, its editor."""
     requests: int = 0
     answered: int = 0
     """Whole answers, empty ones included."""
@@ -47,9 +49,15 @@ class Callers:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Caller] = {}
 
-    def arrived(self, door: str, user_agent: str) -> Caller:
-        """A request came in; what became of it is told to the Caller that it belongs to."""
+    def arrived(self, door: str, client: str, user_agent: str) -> Caller:
+        """A request came in; what became of it is told to the Caller that it belongs to.
+
+        `foretype lsp` asks at the native door for an editor that it names: as client `lsp:EDITOR:PROCESS`.
+        """
+        kind, _, editor = client.partition(":")
         key = (door, product(user_agent))
+        if kind == LSP:
+            key = (LSP, editor.rpartition(":")[0][:_LONGEST])
         if key not in self._known and len(self._known) >= KEPT:
             key = ("other", "")
         caller = self._known.setdefault(key, Caller(door=key[0], agent=key[1]))

@@ -7,18 +7,11 @@ a moment is the common beginning of all ends the text may still come to.
 from __future__ import annotations
 
 from daemon.nouns import CompletionRequest
-from daemon.polish import balance, trim
-from daemon.polish.around import Around, around, line_comment
-from daemon.polish.brackets import in_comment
+from daemon.polish import trim
+from daemon.polish.fit import Fit
 from daemon.polish.lines import Above, Below
 
 _UNFINISHED = frozenset({"limit", "time", "window", "cancelled", "superseded", "engine"})
-_LIMITED = frozenset({"limit", "time", "window"})
-"""Ends in the middle of what the model had to say, for somebody who is still there."""
-_ENDED = frozenset({"control", "fence", "suffix", "repeat", "brackets"})
-"""Rules that end a text where the model did not."""
-_COMMENT_STARTS = "/#-"
-"""Characters that a comment may turn out to begin with."""
 _HEAD = 1_000
 """Characters of the cursor's line that are looked at on either side."""
 
@@ -27,7 +20,6 @@ class Growing:
     """The state of a growing text: control strings cut, lines judged as they become complete."""
 
     def __init__(self, request: CompletionRequest) -> None:
-        self._request = request
         self._free = request.limits.lines == "free"
         self._documents = (request.prefix, request.suffix)
         self._raw = ""
@@ -36,9 +28,7 @@ class Growing:
         self._control = False
         self._lines = _Lines(request)
         self._next = 0
-        self._comment = line_comment(request)
-        self._commented = in_comment(self._lines.head, self._comment)
-        self._rooms: dict[int, Around | None] = {}
+        self._fit = Fit(request, self._lines.head, self._lines.rest, self._lines.quote)
 
     def take(self, text: str) -> None:
         """Add raw text."""
@@ -61,18 +51,7 @@ class Growing:
         if self._free:
             return self._raw[: self._checked]
         known = self._lines.safe(self._raw[self._next : self._checked]).rstrip(trim.BLANKS)
-        if not known.strip():
-            return ""
-        rest, quote = self._lines.rest, self._lines.quote
-        known = self._lines.in_string(known)
-        if not self._commented:
-            known = self._within(balance.tidy_end(known, quote, self._comment))
-        known = known[: trim.same_line_safe(known, rest, quote, replaces, self._comment)]
-        if rest.strip() and not self._commented:
-            end = balance.before_rest(known, 0, quote, self._comment, growing=True)
-            known = known[:end].rstrip(_COMMENT_STARTS)
-        known = known.rstrip(trim.BLANKS)
-        return known if known.strip() else ""
+        return self._fit.safe(known, replaces) if known.strip() else ""
 
     def final(self, stop: str, replaces: bool) -> tuple[str, int, list[str]]:
         """The text to show, how many characters after the cursor it replaces, the rules that changed it."""
@@ -91,58 +70,18 @@ class Growing:
                 text = before
             else:
                 trims.append("boundary")
-        text, rest = self._lines.in_string(text), self._lines.rest
-        there = self._around() if rest.strip() else None
-        wanted = there.wanted if there else 0
-        on_line, replaced = trim.same_line(
-            text, rest, self._lines.quote, replaces, self._comment, wanted=wanted
-        )
+        text = self._fit.in_string(text)
+        on_line, replaced = self._fit.same_line(text, replaces)
         if on_line != text or replaced:
             trims.append("same-line")
-        if not self._commented:
-            on_line = self._balanced(on_line, replaced, stop, trims, seen)
-        shown = trim.trailing(on_line, rest)
+        on_line = self._fit.balanced(on_line, replaced, stop, trims, seen)
+        shown = trim.trailing(on_line, self._lines.rest)
         cut = set(trims) - {"leading", "indentation"}
         if not shown.strip():
             return "", 0, trims if cut or not self._raw else ["blank"]
         if shown != on_line and not cut:
             trims.append("trailing")
         return shown, replaced, trims
-
-    def _balanced(self, text: str, replaced: int, stop: str, trims: list[str], seen: str) -> str:
-        """Without closers of nothing; where the text was ended in the middle, with those of its blocks.
-
-        It begins with what was `seen` already."""
-        lines, comment = self._lines, self._comment
-        room, follows = self._around(replaced), lines.rest[replaced:].strip()
-        within = text if replaced else self._within(text)
-        if follows:
-            wanted = room.wanted if room else 0
-            within = within[: balance.before_rest(within, wanted, lines.quote, comment)]
-        if within != text:
-            trims.append("brackets")
-        if stop not in _LIMITED and not _ENDED.intersection(trims):
-            return within
-        tidy = balance.tidy_end(within, lines.quote, comment)
-        tidy = tidy if tidy.startswith(seen) else within
-        if tidy != within and "boundary" not in trims:
-            trims.append("boundary")
-        if room is None or follows or not tidy.strip():
-            return tidy
-        done = balance.closed(tidy, lines.head, room.wanted, lines.quote, comment)
-        if done != tidy:
-            trims.append("closed")
-        return done
-
-    def _within(self, text: str) -> str:
-        """The text up to a closer that nothing is open for."""
-        return text[: balance.surplus(text, self._around, self._lines.quote, self._comment)]
-
-    def _around(self, replaced: int = 0) -> Around | None:
-        """What is open at the cursor."""
-        if replaced not in self._rooms:
-            self._rooms[replaced] = around(self._request, replaced)
-        return self._rooms[replaced]
 
     def _advance(self, end: int) -> None:
         """Judge the lines that are complete before `end`."""
@@ -165,9 +104,6 @@ class _Lines:
         self._whole = len(request.prefix) - start <= _HEAD
         self.rest = request.suffix[: min(end if end >= 0 else len(request.suffix), _HEAD)]
         self.quote = trim.cursor_quote(self.head, self.rest)
-        self._short = self.quote in ("'", '"') and not any(
-            mark in text for mark in trim.TRIPLES for text in (self.head, self.rest)
-        )
         self.trims: list[str] = []
         self.cut: int | None = None
         self._kept: list[str] = []
@@ -175,10 +111,6 @@ class _Lines:
         self._style: tuple[str, int] | None = None
         self._below = Below(self.head, self.rest, request.suffix)
         self._above = Above(request.prefix)
-
-    def in_string(self, text: str) -> str:
-        """Without further lines where the cursor stands in a string that cannot have any."""
-        return text.partition("\n")[0] if self._short else text
 
     def add(self, raw: str) -> None:
         """Judge a complete line."""

@@ -61,15 +61,17 @@ def test_an_answer_is_counted_with_its_tokens_and_times() -> None:
 
 def test_callers_are_known_by_door_and_program_and_bounded() -> None:
     callers = Callers()
-    first = callers.arrived("infill", "curl/8.5.0")
-    callers.arrived("infill", "curl/7.1").served(text=True)
+    first = callers.arrived("infill", "me", "curl/8.5.0")
+    callers.arrived("infill", "you", "curl/7.1").served(text=True)
     first.lost("overloaded")
-    callers.arrived("native", "Zed (linux)").served(text=False)
+    callers.arrived("native", "lsp:Zed: beta:77", "foretype").lost("x")
+    callers.arrived("native", "z", "Zed (linux)").served(text=False)
     for number in range(3 * KEPT):
-        callers.arrived("infill", f"made-up-{number}")
+        callers.arrived("infill", "", f"made-up-{number}")
     facts = {(one["door"], one["agent"]): one for one in callers.facts()}
     assert len(facts) == KEPT + 1
-    assert facts["other", ""]["requests"] == 2 * KEPT + 2
+    assert facts["other", ""]["requests"] == 2 * KEPT + 3
+    assert facts["lsp", "Zed: beta"]["failed"] == 1
     curl = facts["infill", "curl"]
     assert (curl["requests"], curl["answered"], curl["shown"], curl["failed"]) == (2, 1, 1, 1)
     assert curl["last_failure"] == "overloaded"
