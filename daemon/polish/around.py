@@ -27,6 +27,9 @@ class Around(msgspec.Struct, frozen=True):
     """Of brackets that are open above and not closed below, the innermost first: a text may bring these."""
     wanted: int = 0
     """Closers below of brackets that nothing above opens: a text should leave so many open."""
+    outer: str = ""
+    """Of brackets that are open above and closed below, the innermost first: who brings one of these should
+    leave another open (`} else {`)."""
 
 
 def around(request: CompletionRequest, replaced: int = 0) -> Around | None:
@@ -48,10 +51,10 @@ def _fitted(stack: str, needed: str) -> Around | None:
         left = len(stack) - closes
         wanted = len(needed) - left
         if (left or not closes or not needed) and _fits(stack[:left], needed[wanted:]):
-            return Around(_closers(stack[left:]), wanted)
+            return Around(_closers(stack[left:]), wanted, _closers(stack[:left]))
     for left in range(len(stack), 0, -1):
         if _fits(stack[:left], needed):
-            return Around(_closers(stack[left:]))
+            return Around(_closers(stack[left:]), 0, _closers(stack[:left]))
     return None
 
 

@@ -14,29 +14,44 @@ from daemon.polish.around import Around
 from daemon.polish.brackets import CLOSER_OF, CLOSERS, comment_at, scan
 from daemon.polish.trim import BLANKS
 
+_STRINGS = frozenset(('"', "`"))
+"""Quotes that are nothing else, as an apostrophe may be."""
 _NOTHING = re.compile(r"[ \t]*(//[^\n]*|#[^\n]*|/\*[^\n]*|--[^\n]*)?(?=\n|\Z)")
 
 
-def surplus(text: str, room: Callable[[], Around | None], quote: str, comment: str) -> int:
+def surplus(
+    text: str, room: Callable[[], Around | None], quote: str, comment: str, growing: bool = False
+) -> int:
     """Where the first closer stands that nothing is open for, in the text or above; the text's length without
-    one. `room` is asked for when the text closes something above."""
+    one. `room` is asked for when the text closes something above. What a text closes beyond that it must open
+    again on the same line, which is not known yet of a `growing` one."""
     found = scan(text, quote, comment)
     end = found.crossed if found.crossed >= 0 else len(text)
     closers = [(at, char) for at, char in found.closers if char in CLOSERS]
     there = room() if closers else None
-    if there is not None:
-        for (at, char), may in zip(closers, there.closers.ljust(len(closers)), strict=False):
-            if char != may:
-                return min(at, end)
+    if there is None:
+        return end
+    beyond, may = closers[len(there.closers) :], there.closers
+    again = all(any(at < o and "\n" not in text[at:o] for o, _ in found.opened) for at, _ in beyond)
+    if not growing and again and len(beyond) <= len(found.opened) - there.wanted:
+        may += there.outer
+    for (at, char), fitting in zip(closers, may.ljust(len(closers)), strict=False):
+        if char != fitting:
+            return min(at, end)
     return end
 
 
-def before_rest(text: str, wanted: int, quote: str, comment: str, growing: bool = False) -> int:
-    """Where a text must end that code follows on its last line: before a comment, which would swallow it, and
-    before a bracket that is left open, save the `wanted` outermost. Of the lines between the opening one and
-    the last one, which is not known of a `growing` text, whole ones go."""
-    opened = scan(text, quote, comment).opened[wanted:]
-    end = comment_at(text, comment)
+def before_rest(
+    text: str, wanted: int, quote: str, comment: str, *, strings: bool = True, growing: bool = False
+) -> int:
+    """Where a text must end that code follows on its last line: before a comment or a string, which would
+    swallow it, and before a bracket that is left open, save the `wanted` outermost. Of the lines between the
+    opening one and the last one, which is not known of a `growing` text, whole ones go. `strings` off: the
+    text may begin in one."""
+    found = scan(text, quote, comment)
+    opened, end = found.opened[wanted:], comment_at(text, comment)
+    if strings and found.quote in _STRINGS and not quote:
+        end = min(end, text.rfind(found.quote))
     if opened:
         at = opened[0][0]
         start = text.rfind("\n", 0, at) + 1

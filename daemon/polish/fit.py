@@ -5,7 +5,7 @@ from __future__ import annotations
 from daemon.nouns import CompletionRequest
 from daemon.polish import balance, trim
 from daemon.polish.around import Around, around, line_comment
-from daemon.polish.brackets import in_comment
+from daemon.polish.brackets import in_comment, open_quote
 
 _LIMITED = frozenset({"limit", "time", "window"})
 """Ends in the middle of what the model had to say, for somebody who is still there."""
@@ -24,6 +24,7 @@ class Fit:
         self._comment = line_comment(request)
         self._plain = in_comment(head, self._comment)
         """In a comment brackets are text."""
+        self._strings = not open_quote(head)
         tripled = any(mark in text for mark in trim.TRIPLES for text in (head, rest))
         self._one_line = quote in ("'", '"') and not tripled
         self._rooms: dict[int, Around | None] = {}
@@ -33,10 +34,10 @@ class Fit:
         rest, quote, comment = self._rest, self._quote, self._comment
         known = self.in_string(known)
         if not self._plain:
-            known = self._within(balance.tidy_end(known, quote, comment))
+            known = self._within(balance.tidy_end(known, quote, comment), growing=True)
         known = known[: trim.same_line_safe(known, rest, quote, replaces, comment)]
         if rest.strip() and not self._plain:
-            end = balance.before_rest(known, 0, quote, comment, growing=True)
+            end = balance.before_rest(known, 0, quote, comment, strings=self._strings, growing=True)
             known = known[:end].rstrip(_COMMENT_STARTS)
         known = known.rstrip(trim.BLANKS)
         return known if known.strip() else ""
@@ -59,17 +60,17 @@ class Fit:
         if self._plain or not text.strip():
             return text
         quote, comment = self._quote, self._comment
-        within = text if replaced else self._within(text)
+        within = text if replaced else _cut(text, self._within(text), seen)
         follows = self._rest[replaced:].strip()
         if follows:
             wanted = room.wanted if (room := self._around(replaced)) else 0
-            within = within[: balance.before_rest(within, wanted, quote, comment)]
+            end = balance.before_rest(within, wanted, quote, comment, strings=self._strings)
+            within = _cut(within, within[:end], seen)
         if within != text:
             trims.append("brackets")
         if stop not in _LIMITED and not _ENDED.intersection(trims):
             return within
-        tidy = balance.tidy_end(within, quote, comment)
-        tidy = tidy if tidy.startswith(seen) else within
+        tidy = _cut(within, balance.tidy_end(within, quote, comment), seen)
         if tidy != within and "boundary" not in trims:
             trims.append("boundary")
         return tidy if follows else self._closed(tidy, replaced, trims)
@@ -83,12 +84,17 @@ class Fit:
             trims.append("closers")
         return done
 
-    def _within(self, text: str) -> str:
+    def _within(self, text: str, growing: bool = False) -> str:
         """The text up to a closer that nothing is open for."""
-        return text[: balance.surplus(text, self._around, self._quote, self._comment)]
+        return text[: balance.surplus(text, self._around, self._quote, self._comment, growing)]
 
     def _around(self, replaced: int = 0) -> Around | None:
         """What is open at the cursor when `replaced` characters behind it go."""
         if replaced not in self._rooms:
             self._rooms[replaced] = around(self._request, replaced)
         return self._rooms[replaced]
+
+
+def _cut(text: str, shorter: str, seen: str) -> str:
+    """`shorter`, unless what was seen is longer: a quote that ends a string late may hide brackets before it."""
+    return shorter if shorter.startswith(seen) else text

@@ -23,9 +23,9 @@ class Below:
     """Overlap with what follows the cursor: the text must not repeat the lines below (F1-17, F1-19).
 
     A telling line equal to the first line below ends the text. A closing line (`}`, `end`, `else:`) does so
-    only when the text did not open what it closes. In doubtful cases (the very first line, an open bracket,
-    a short line) the next line must agree as well, or the text must end there. The very first line stands at
-    the cursor's indentation, which need not be that of the line it repeats.
+    only when the text did not open what it closes, or when the next line agrees as well. In doubtful cases
+    (the very first line, an open bracket, a short line) the next line must agree, or the text must end there.
+    The very first line stands at the cursor's indentation, which need not be that of the line it repeats.
     """
 
     def __init__(self, head: str, rest: str, suffix: str) -> None:
@@ -37,7 +37,7 @@ class Below:
         self.pending: int | None = None
         self._starts = not head.strip()
         self._skip_first = bool(rest.strip())
-        self._shifted = False
+        self._shifted = self._weak = False
         self._place = 0
         self._depth = 0
         self._quotes = 0
@@ -56,10 +56,14 @@ class Below:
             return None
         if self.pending is not None and self._is(bare, self._place + 1):
             return self.pending
-        self.pending = None
+        self.pending, self._weak = None, False
         self._shifted = index == 0 and self._starts and not closer(bare) and not trivial(bare)
         for place in range(min(len(self.lines), 1 + self.inline)):
-            if self._is(bare, place) and not self._belongs(bare):
+            if self._is(bare, place) and self._belongs(bare):
+                self._weak = len(self.lines) > place + 1 and not trivial(self.lines[place + 1])
+                self.pending, self._place = index if self._weak else None, place
+                break
+            if self._is(bare, place):
                 sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
                 if sure or len(self.lines) == place + 1:
                     return index
@@ -76,7 +80,7 @@ class Below:
         if index == 0 and self._skip_first:
             return None
         at = self.see(index, line, telling)
-        if at is None and bare and self.pending == index:
+        if at is None and bare and self.pending == index and not self._weak:
             return index
         if at is None and ran_into and index and bare and self.first().startswith(bare):
             return index

@@ -245,7 +245,7 @@ def _beyond(text: str, follows: str, found: Scan, replaces: bool) -> tuple[str, 
     if count == len(found.closers):
         if remaining and text.rstrip().endswith(remaining):
             return text, len(follows)
-        if not any(map(str.isalnum, remaining)):
+        if not any(map(str.isalnum, remaining)) and ("\n" not in text or not remaining):
             return text, count
     return text[:first], 0
 
