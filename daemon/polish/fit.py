@@ -96,5 +96,5 @@ class Fit:
 
 
 def _cut(text: str, shorter: str, seen: str) -> str:
-    """`shorter`, unless what was seen is longer: a quote that ends a string late may hide brackets before it."""
+    """`shorter`, unless more was seen: a quote that ends a string late may hide brackets before it."""
     return shorter if shorter.startswith(seen) else text
