@@ -14,7 +14,7 @@ from daemon.nouns import CompletionRequest
 from daemon.polish.brackets import CLOSER_OF, OPENERS, PAIRS, brackets
 from indexer.languages import registry
 
-_FARTHEST = 16_000
+_FARTHEST = 10_000
 """Characters above and below the cursor; a definition that is larger is not judged."""
 _TOP = re.compile(r"^(?=[^\W\d]|[@$])(?!\w+:[ \t]*$)", re.MULTILINE)
 """A line that begins a definition or a statement in the first column, and is no label (`public:`)."""
