@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from daemon.doors.rates import Rates
+from daemon.doors.rates import Rates, TooFast
 from daemon.engine.protocol import Engine
 from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest
@@ -98,6 +98,8 @@ class Traffic:
 
     high: int = 64
     low: int = 16
+    held: int = 64
+    """Most requests of one client, alternatives left out, that wait at once: others need room as well."""
     inside: int = 0
     """Requests that count against `server.max_concurrent`."""
     waiting: int = 0
@@ -125,7 +127,8 @@ class Traffic:
         """With the marks of the settings."""
         most = settings.max_concurrent
         high, low = math.ceil(most * settings.high_mark / 100), int(most * settings.low_mark / 100)
-        return cls(high=max(1, high), low=max(1, low), rates=Rates(settings.client_per_s))
+        held = max(1, most * 2 // 3) if settings.client_per_s else most
+        return cls(high=max(1, high), low=max(1, low), held=held, rates=Rates(settings.client_per_s))
 
     def enter(self) -> None:
         """One more is inside."""
@@ -161,6 +164,8 @@ class Traffic:
             self.stopped = self.stopped and len(self._asking) > self.low
 
     def _admit(self, client: str, alternative: bool) -> None:
+        if not alternative and self._asking[client] >= self.held:
+            raise TooFast(f"{self.held} requests of this client wait already", "Wait for answers", 1)
         self._look()
         if not self.stopped and len(self._asking) >= self.high:
             self.stopped, self._since, self._left = True, time.monotonic(), 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 
 import pytest
 from support.house import standing
 
+from daemon.doors.house import Traffic
 from daemon.doors.rates import KEPT, Rates, TooFast
 from daemon.settings import Server
 
@@ -78,6 +80,18 @@ def test_a_refusal_costs_microseconds_and_many_names_cost_no_memory() -> None:
     for _ in range(1000):
         assert refused(rates, "one")
     assert time.perf_counter() - began < 0.1, "0.1 ms each"
+
+
+def test_who_waits_for_many_leaves_room_for_others() -> None:
+    traffic = Traffic.of(Server(max_concurrent=6))
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(traffic.asking("one"))
+        with pytest.raises(TooFast), traffic.asking("one"):
+            pass
+        stack.enter_context(traffic.asking("one", alternative=True))
+        stack.enter_context(traffic.asking("other"))
+    assert traffic.facts()["clients"] == 0
 
 
 def test_no_limit() -> None:
