@@ -8,6 +8,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "server.max_concurrent": (1, 4096),
     "server.high_mark": (1, 100),
     "server.low_mark": (0, 99),
+    "server.client_per_s": (0, 100_000),
     "server.read_s": (0.1, 3600.0),
     "engine.context": (512, 1_048_576),
     "engine.threads": (0, 512),

@@ -58,6 +58,8 @@ class Server(Section, frozen=True):
     """Percent of max_concurrent: when so many clients wait for completions, another one gets none, …"""
     low_mark: int = 25
     """… until so few wait, or fewer than that and the time is over that it was told to wait."""
+    client_per_s: int = 100
+    """Requests of one client in a second that it does not wait for; 0: no limit."""
     read_s: float = 10.0
     """A client that does not read what it is sent for so long is dropped."""
 

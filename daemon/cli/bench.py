@@ -25,7 +25,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import batchbench, draftbench, loadbench, pagingbench
+from daemon.cli import batchbench, draftbench, floodbench, loadbench, pagingbench, polishbench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -65,6 +65,8 @@ def register(subparsers: Any) -> None:
     draftbench.register(kinds)
     loadbench.register(kinds)
     pagingbench.register(kinds)
+    polishbench.register(kinds)
+    floodbench.register(kinds)
 
 
 def _traced(parser: argparse.ArgumentParser) -> None:

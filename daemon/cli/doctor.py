@@ -18,7 +18,7 @@ import msgspec
 
 import daemon
 from daemon import instance, loading, paths, resources, roots, settings
-from daemon.cli import common, report
+from daemon.cli import common, editors, report
 from daemon.errors import ForetypeError
 from daemon.instance import Hello
 from daemon.models import catalogue
@@ -46,12 +46,15 @@ def register(subparsers: Any) -> None:
     words = "check the installation, the settings, the model and the daemon"
     parser = subparsers.add_parser("doctor", help=words, description=words)
     common.add_config(parser)
+    words = f"only whether requests of this editor come in and are answered: {', '.join(editors.known())}"
+    parser.add_argument("--editor", choices=editors.known(), metavar="NAME", help=words)
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    checks = list(examine(Path(arguments.config) if arguments.config else None))
+    config = Path(arguments.config) if arguments.config else None
+    checks = list(editor(arguments.editor, config) if arguments.editor else examine(config))
     if arguments.json:
         print(json.dumps([msgspec.to_builtins(check) for check in checks], indent=2, ensure_ascii=False))
     for check in () if arguments.json else checks:
@@ -81,6 +84,17 @@ def examine(config: Path | None = None) -> Iterator[Check]:
     yield disk()
     yield log_size(chosen)
     yield proxies()
+
+
+def editor(name: str, config: Path | None = None) -> Iterator[Check]:
+    """Whether requests of the editor called so have come in and were answered, and by what model."""
+    chosen = loading.load(config)
+    hello = instance.greet(chosen.server.token)
+    body = _status(chosen) if hello else {}
+    if body:
+        yield _guarded("model", lambda: model(chosen, body))
+        yield engine(body)
+    yield Check(name, *editors.judge(editors.known()[name], body))
 
 
 def _guarded(name: str, check: Callable[[], Check]) -> Check:

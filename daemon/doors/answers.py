@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from daemon.doors.house import HOUSE, TRAFFIC, House, OnText, Traffic
+from daemon.doors.rates import TooFast
 from daemon.doors.wire import EVENTS, Events, Form, error_body, known
-from daemon.errors import Overloaded
+from daemon.errors import ForetypeError, Overloaded
 from daemon.nouns import Completion, CompletionRequest, Range, StopReason
 
 T = TypeVar("T")
@@ -20,6 +21,8 @@ T = TypeVar("T")
 MAX_TOKENS = 4096
 MAX_MS = 600_000
 MAX_CLIENT = 200
+UNANSWERED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine")
+"""Stops of requests that got nothing of what they asked for."""
 
 
 def new_id() -> str:
@@ -36,16 +39,25 @@ def client_key(request: web.Request, door: str, named: str | None) -> str:
 async def answer(request: web.Request, ask: CompletionRequest, on_text: OnText | None = None) -> Completion:
     """Run the pipeline. Cancelled with the connection; ends with stop `cancelled` when the daemon stops.
 
-    Raises Overloaded while too many wait for theirs already.
+    Raises Overloaded while too many wait for theirs already, or where this client asks too fast.
     """
     house, traffic = request.app[HOUSE], request.app[TRAFFIC]
     house.metrics.count("requests", ask.door)
+    agent = request.headers.get("User-Agent", "")
+    caller = house.metrics.callers.arrived(ask.door, ask.client, agent)
     try:
         with traffic.asking(ask.client, alternative=ask.alternative):
-            return await _answered(house, traffic, ask, on_text)
-    except Overloaded:
-        house.metrics.count("refused", "alternative" if ask.alternative else "full")
+            done = await _answered(house, traffic, ask, on_text)
+    except ForetypeError as error:
+        caller.lost(error.code)
+        if isinstance(error, Overloaded):
+            full = "alternative" if ask.alternative else "full"
+            house.metrics.count("refused", "rate" if isinstance(error, TooFast) else full)
         raise
+    if not ask.alternative and done.stop not in UNANSWERED:
+        traffic.rates.give_back(ask.client)
+    caller.served(text=bool(done.text))
+    return done
 
 
 async def _answered(

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from daemon.doors.rates import Rates, TooFast
 from daemon.engine.protocol import Engine
 from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest
@@ -129,6 +130,8 @@ class Traffic:
 
     high: int = 64
     low: int = 16
+    held: int = 64
+    """Most requests of one client, alternatives left out, that wait at once: others need room as well."""
     inside: int = 0
     """Requests that count against `server.max_concurrent`."""
     waiting: int = 0
@@ -140,6 +143,8 @@ class Traffic:
     empty: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while nobody is inside."""
     draining: bool = False
+    rates: Rates = field(default_factory=lambda: Rates(0))
+    """How fast each client may ask."""
     works: set[asyncio.Task[Completion]] = field(default_factory=set)
     _asking: Counter[str] = field(default_factory=Counter)
     _since: float = 0.0
@@ -154,7 +159,8 @@ class Traffic:
         """With the marks of the settings."""
         most = settings.max_concurrent
         high, low = math.ceil(most * settings.high_mark / 100), int(most * settings.low_mark / 100)
-        return cls(high=max(1, high), low=max(1, low))
+        held = max(1, most * 2 // 3) if settings.client_per_s else most
+        return cls(high=max(1, high), low=max(1, low), held=held, rates=Rates(settings.client_per_s))
 
     def enter(self) -> None:
         """One more is inside."""
@@ -171,9 +177,10 @@ class Traffic:
     def asking(self, client: str, *, alternative: bool = False) -> Iterator[None]:
         """A completion, or an alternative to one, is asked for and waited for.
 
-        Raises Overloaded while intake is stopped, unless `client` waits for one other already: the newer one
-        takes its place, and the queue does not grow.
+        Raises TooFast when `client` asks too often, and Overloaded while intake is stopped, unless it waits
+        for one other already: the newer one takes its place, and the queue does not grow.
         """
+        self.rates.take(client, free=alternative)
         self._admit(client, alternative)
         counted = [] if alternative else [client]
         self.waiting += 1
@@ -189,6 +196,8 @@ class Traffic:
             self.stopped = self.stopped and len(self._asking) > self.low
 
     def _admit(self, client: str, alternative: bool) -> None:
+        if not alternative and self._asking[client] >= self.held:
+            raise TooFast(f"{self.held} requests of this client wait already", "Wait for answers", 1)
         self._look()
         if not self.stopped and len(self._asking) >= self.high:
             self.stopped, self._since, self._left = True, time.monotonic(), 0

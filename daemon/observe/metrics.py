@@ -7,6 +7,7 @@ from collections import deque
 from typing import Any
 
 from daemon.nouns import Completion, Counters, Prompt
+from daemon.observe.callers import Callers
 
 SAMPLES = 512
 """Newest latencies kept per name."""
@@ -20,6 +21,7 @@ class Metrics:
     def __init__(self) -> None:
         self._counters: dict[str, dict[str, int]] = {}
         self._latencies: dict[str, deque[float]] = {}
+        self.callers = Callers()
 
     def count(self, name: str, label: str = "", by: int = 1) -> None:
         """Add `by` to counter `name` under `label`."""
@@ -66,13 +68,15 @@ class Metrics:
             self.count("tokens", name, tokens)
 
     def snapshot(self) -> dict[str, Any]:
-        """`counters`: name → label → count (no label: `all`); `latency_ms`: name → count, p50, p90, p99."""
+        """`counters`: name → label → count (no label: `all`); `latency_ms`: name → count, p50, p90, p99;
+        `callers`: see observe/callers.py."""
         return {
             "counters": {
                 name: {label or "all": value for label, value in sorted(labels.items())}
                 for name, labels in sorted(self._counters.items())
             },
             "latency_ms": {name: _summary(values) for name, values in sorted(self._latencies.items())},
+            "callers": self.callers.facts(),
         }
 
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import re
+from collections.abc import Iterator
+
 import msgspec
 
 PAIRS = {")": "(", "]": "[", "}": "{"}
 CLOSERS = frozenset(PAIRS)
 OPENERS = frozenset(PAIRS.values())
+CLOSER_OF = {opener: closer for closer, opener in PAIRS.items()}
 QUOTES = frozenset("\"'`")
+_STRINGS = (
+    r"(?:\"\"\"|''')[\s\S]*?(?:\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"
+)
+_LIFETIMES = r"(?<=[&<])'[A-Za-z_]\w*+(?!')"
+_REGEXES = r"(?:^|(?<=[=(,:!&|?]))[ ]?/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\[\n])+/"
+_BLOCK_COMMENT = r"/\*[\s\S]*?(?:\*/|\Z)"
+_GUESSED = r"(?:^|(?<=[;{},]))[ \t]*//[^\n]*|(?:^[ \t]*|[ \t]{2})#[ !][^\n]*"
+"""Comments where the language is not known: `//` divides in Python, and `#` is much in other languages."""
 
 
 class Scan(msgspec.Struct, frozen=True):
@@ -15,41 +28,76 @@ class Scan(msgspec.Struct, frozen=True):
 
     closers: tuple[tuple[int, str], ...]
     """(offset, character) of brackets and of the quote that close something opened before the fragment."""
-    unclosed: int
-    """Brackets opened and not closed in the fragment."""
+    opened: tuple[tuple[int, str], ...]
+    """(offset, character) of brackets opened and not closed in the fragment, the outermost first."""
     quote: str
     """The quote still open at the end, `""` outside strings."""
+    crossed: int
+    """Offset of the first closer of another kind than what the fragment opened last on its line; -1: none."""
+
+    @property
+    def unclosed(self) -> int:
+        """How many brackets are left open."""
+        return len(self.opened)
 
 
-def scan(text: str, quote: str = "") -> Scan:
-    """Scan `text`, which begins inside a string when `quote` is given.
+def scan(text: str, quote: str = "", comment: str = "") -> Scan:
+    """Scan `text`, which begins inside a string when `quote` is given. `comment`: see `brackets`.
 
     A quote without its partner on the same line is taken as an apostrophe. The scan only looks ahead for
     partners, so a longer text never has an earlier closer than its beginning shows.
     """
     closers: list[tuple[int, str]] = []
-    stack: list[str] = []
-    at = 0
+    stack: list[tuple[int, str]] = []
+    start, crossed = 0, -1
     if quote:
         end = _partner(text, 0, quote)
         if end < 0:
-            return Scan((), 0, quote)
+            return Scan((), (), quote, -1)
         closers.append((end, quote))
-        at = end + 1
-    while at < len(text):
-        char = text[at]
+        start = end + 1
+    for at, char in brackets(text, start, comment):
         if char in OPENERS:
-            stack.append(char)
-        elif char in CLOSERS:
-            if stack and stack[-1] == PAIRS[char]:
-                stack.pop()
-            elif not stack:
-                closers.append((at, char))
-        elif char in QUOTES:
-            end = _partner(text, at + 1, char)
-            at = end if end >= 0 else at
-        at += 1
-    return Scan(tuple(closers), len(stack), _open_quote(text, quote))
+            stack.append((at, char))
+        elif stack and stack[-1][1] == PAIRS[char]:
+            stack.pop()
+        elif not stack:
+            closers.append((at, char))
+        elif crossed < 0 and "\n" not in text[stack[-1][0] : at]:
+            crossed = at
+    return Scan(tuple(closers), tuple(stack), _open_quote(text, quote), crossed)
+
+
+def brackets(text: str, start: int = 0, comment: str = "") -> Iterator[tuple[int, str]]:
+    """(offset, character) of every bracket from `start` on that stands in no string and in no comment.
+
+    `comment` begins a line's comment in this language; `""`: it is not known, only sure ones are left out.
+    """
+    for match in _marks(comment).finditer(text, start):
+        if (char := match["bracket"]) is not None:
+            yield match.start(), char
+
+
+@functools.lru_cache(maxsize=16)
+def _marks(comment: str) -> re.Pattern[str]:
+    line = re.escape(comment) + r"[^\n]*" if comment else _GUESSED
+    block = [_BLOCK_COMMENT, _REGEXES] if comment in ("//", "") else []
+    skipped = "|".join([*block, _LIFETIMES, _STRINGS])
+    return re.compile(rf"(?P<comment>{line})|{skipped}|(?P<bracket>[()\[\]{{}}])", re.MULTILINE)
+
+
+def comment_at(text: str, comment: str) -> int:
+    """Where the comment begins that the last line of `text` ends with; the text's length if there is none."""
+    last = text.rfind("\n") + 1
+    for match in _marks(comment).finditer(text):
+        if match["comment"] is not None and match.end() == len(text) and match.end() > last:
+            return max(last, match.start())
+    return len(text)
+
+
+def in_comment(head: str, comment: str) -> bool:
+    """Whether a cursor behind `head` on its line stands in a comment, as far as the line tells."""
+    return comment_at(head, comment) < len(head) or head.lstrip().startswith(("* ", "/*"))
 
 
 def open_quote(line: str) -> str:
@@ -74,8 +122,11 @@ def _open_quote(text: str, quote: str) -> str:
 
 
 def _apostrophe(text: str, at: int) -> bool:
-    """Whether this is the apostrophe of `don't`."""
-    return text[at] == "'" and at > 0 and text[at - 1].isalnum() and text[at - 1] not in "bfrulBFRUL"
+    """Whether this is the apostrophe of `don't`, or the mark of a Rust lifetime (`&'a`, `<'a>`)."""
+    if text[at] != "'" or at == 0:
+        return False
+    before = text[at - 1]
+    return before in "&<" or (before.isalnum() and before not in "bfrulBFRUL")
 
 
 def _partner(text: str, at: int, quote: str) -> int:

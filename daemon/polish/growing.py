@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from daemon.nouns import CompletionRequest
 from daemon.polish import trim
+from daemon.polish.fit import Fit
 from daemon.polish.lines import Above, Below
 
 _UNFINISHED = frozenset({"limit", "time", "window", "cancelled", "superseded", "engine"})
@@ -19,7 +20,6 @@ class Growing:
     """The state of a growing text: control strings cut, lines judged as they become complete."""
 
     def __init__(self, request: CompletionRequest) -> None:
-        self._request = request
         self._free = request.limits.lines == "free"
         self._documents = (request.prefix, request.suffix)
         self._raw = ""
@@ -28,6 +28,7 @@ class Growing:
         self._control = False
         self._lines = _Lines(request)
         self._next = 0
+        self._fit = Fit(request, self._lines.head, self._lines.rest, self._lines.quote)
 
     def take(self, text: str) -> None:
         """Add raw text."""
@@ -50,14 +51,11 @@ class Growing:
         if self._free:
             return self._raw[: self._checked]
         known = self._lines.safe(self._raw[self._next : self._checked]).rstrip(trim.BLANKS)
-        if not known.strip():
-            return ""
-        end = trim.same_line_safe(known, self._lines.rest, self._lines.quote, replaces)
-        known = known[:end].rstrip(trim.BLANKS)
-        return known if known.strip() else ""
+        return self._fit.safe(known, replaces) if known.strip() else ""
 
     def final(self, stop: str, replaces: bool) -> tuple[str, int, list[str]]:
         """The text to show, how many characters after the cursor it replaces, the rules that changed it."""
+        seen = self.safe(replaces)
         if self._held and not self._control:
             self._raw += "\n"
         trims = ["control"] if self._control else []
@@ -72,11 +70,13 @@ class Growing:
                 text = before
             else:
                 trims.append("boundary")
+        text = self._fit.in_string(text)
         on_line, replaced = text, 0
         if stop != "closed":  # else the engine has ended it there
-            on_line, replaced = trim.same_line(text, self._lines.rest, self._lines.quote, replaces)
+            on_line, replaced = self._fit.same_line(text, replaces)
         if on_line != text or replaced:
             trims.append("same-line")
+        on_line = self._fit.balanced(on_line, replaced, stop, trims, seen)
         shown = trim.trailing(on_line, self._lines.rest)
         cut = set(trims) - {"leading", "indentation"}
         if not shown.strip():
@@ -102,16 +102,16 @@ class _Lines:
         self._request = request
         start = request.prefix.rfind("\n") + 1
         end = request.suffix.find("\n")
-        self._head = request.prefix[max(start, len(request.prefix) - _HEAD) :]
+        self.head = request.prefix[max(start, len(request.prefix) - _HEAD) :]
         self._whole = len(request.prefix) - start <= _HEAD
         self.rest = request.suffix[: min(end if end >= 0 else len(request.suffix), _HEAD)]
-        self.quote = trim.cursor_quote(self._head, self.rest)
+        self.quote = trim.cursor_quote(self.head, self.rest)
         self.trims: list[str] = []
         self.cut: int | None = None
         self._kept: list[str] = []
         self._opened = False
         self._style: tuple[str, int] | None = None
-        self._below = Below(self._head, self.rest, request.suffix)
+        self._below = Below(self.head, self.rest, request.suffix)
         self._above = Above(request.prefix)
 
     def add(self, raw: str) -> None:
@@ -127,7 +127,7 @@ class _Lines:
             return
         if not line.strip() or (index == 0 and not self._whole):
             self._opened = self._opened or bool(line.strip())
-            if index == 0 and self._head.strip():
+            if index == 0 and self.head.strip():
                 self._above.push(full)
             return
         opening, self._opened = not self._opened, True
@@ -183,17 +183,20 @@ class _Lines:
         full = self._full(index, line).rstrip()
         if not bare or self._fenced(index, line) or (bare.startswith("`") and len(bare) < 3):
             return True
+        if index == 0 and bare == "/" and self.head[-1:] in (" ", "\t"):
+            return True  # a comment keeps the blank before it, anything else does not
         if index == 0 and not self._whole:
             return False
         above = (self._above.directly, self._above.top)
-        return any(other.startswith(full) for other in (self._below.first(), *above) if other)
+        begins = self._below.may_begin(full) if index == 0 else self._below.first().startswith(full)
+        return begins or any(other.startswith(full) for other in above if other)
 
     def _shaped(self, index: int, raw: str, note: bool) -> str:
         """A line with the file's own indentation, without a second blank."""
-        if index == 0 and self._head:
+        if index == 0 and self.head:
             line, rule = raw, "leading"
             if raw[:1] in (" ", "\t"):
-                line = trim.leading(self._head, raw, self._indent()[1])
+                line = trim.leading(self.head, raw, self._indent()[1])
         else:
             line, rule = raw, "indentation"
             if raw[:1] in (" ", "\t"):
@@ -208,10 +211,10 @@ class _Lines:
         return self._style
 
     def _full(self, index: int, line: str) -> str:
-        return line if index else self._head + line
+        return line if index else self.head + line
 
     def _fenced(self, index: int, line: str) -> bool:
-        if index == 0 and self._head.strip():
+        if index == 0 and self.head.strip():
             return False
         return trim.fence(line, self._request.language, (self._request.prefix, self._request.suffix))
 
@@ -228,4 +231,4 @@ class _Lines:
             return "\n".join(self._kept)
         kept = self._kept[: self.cut]
         in_front = self._below.inline and self.cut > 0 and self.trims[-1] == "suffix"
-        return "\n".join([*kept, self._head]) if in_front else "\n".join(kept)
+        return "\n".join([*kept, self.head]) if in_front else "\n".join(kept)

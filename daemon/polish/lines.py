@@ -23,8 +23,9 @@ class Below:
     """Overlap with what follows the cursor: the text must not repeat the lines below (F1-17, F1-19).
 
     A telling line equal to the first line below ends the text. A closing line (`}`, `end`, `else:`) does so
-    only when the text did not open what it closes. In doubtful cases (the very first line, an open bracket,
-    a short line) the next line must agree as well, or the text must end there.
+    only when the text did not open what it closes, or when the next line agrees as well. In doubtful cases
+    (the very first line, an open bracket, a short line) the next line must agree, or the text must end there.
+    The very first line stands at the cursor's indentation, which need not be that of the line it repeats.
     """
 
     def __init__(self, head: str, rest: str, suffix: str) -> None:
@@ -36,6 +37,8 @@ class Below:
         self.pending: int | None = None
         self._starts = not head.strip()
         self._skip_first = bool(rest.strip())
+        self._shifted = self._weak = False
+        self._place = 0
         self._depth = 0
         self._quotes = 0
         self._before = ""
@@ -48,31 +51,54 @@ class Below:
     def see(self, index: int, line: str, telling: bool) -> int | None:
         """Judge a line; `telling` says that something but blanks was written before it."""
         bare = line.rstrip()
-        if not bare or not self.lines or (index == 0 and self._skip_first):
+        if not bare or not self.lines or (index == 0 and self._skip_first and not self.inline):
             self._note(index, bare)
             return None
-        if self.pending is not None and bare == self.lines[1]:
+        if self.pending is not None and self._is(bare, self._place + 1):
             return self.pending
-        self.pending = None
-        if bare == self.lines[0] and not self._belongs(bare):
-            sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
-            if sure or len(self.lines) == 1:
-                return index
-            self.pending = index
+        self.pending, self._weak = None, False
+        self._shifted = index == 0 and self._starts and not closer(bare) and not trivial(bare)
+        for place in range(min(len(self.lines), 1 + self.inline)):
+            if self._is(bare, place) and self._belongs(bare):
+                self._weak = len(self.lines) > place + 1 and not trivial(self.lines[place + 1])
+                self.pending, self._place = index if self._weak else None, place
+                break
+            if self._is(bare, place):
+                sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
+                if sure or len(self.lines) == place + 1:
+                    return index
+                self.pending, self._place = index, place
+                break
         self._note(index, bare)
         return None
 
     def last(self, index: int, line: str, telling: bool, ran_into: bool) -> int | None:
         """Judge the text's last, perhaps unfinished line; `ran_into`: the engine saw the overlap."""
         bare = line.rstrip()
-        if self.pending is not None and self.lines[1].startswith(bare):
+        if self.pending is not None and self._is(bare, self._place + 1, part=True):
             return self.pending
+        if index == 0 and self._skip_first:
+            return None
         at = self.see(index, line, telling)
-        if at is None and bare and self.pending == index:
+        if at is None and bare and self.pending == index and not self._weak:
             return index
         if at is None and ran_into and index and bare and self.first().startswith(bare):
             return index
         return at
+
+    def may_begin(self, line: str) -> bool:
+        """Whether the very first line, as far as it is known, may turn out to be one of those below."""
+        for other in self.lines[: 1 + self.inline]:
+            if other.startswith(line) or (self._starts and other.lstrip().startswith(line.lstrip())):
+                return True
+        return False
+
+    def _is(self, line: str, place: int, part: bool = False) -> bool:
+        """Whether a line is, or with `part` begins, the one at `place` below."""
+        other = self.lines[place]
+        if self._shifted:
+            line, other = line.lstrip(), other.lstrip()
+        return other.startswith(line) if part else other == line
 
     def _belongs(self, line: str) -> bool:
         """Whether a closing line closes what the text itself opened."""
@@ -180,14 +206,14 @@ def _places(lines: list[str], line: str) -> Iterator[int]:
 
 
 def _first_lines(suffix: str) -> list[str]:
-    """The first lines with text after the cursor's line, at most two."""
+    """The first lines with text after the cursor's line, at most three."""
     start = suffix.find("\n") + 1
     if not start:
         return []
     lines = suffix[start : start + _BELOW].split("\n")
     if len(suffix) > start + _BELOW:
         lines.pop()
-    return [bare for line in lines if (bare := line.rstrip())][:2]
+    return [bare for line in lines if (bare := line.rstrip())][:3]
 
 
 def _last_line(prefix: str, end: int) -> str:

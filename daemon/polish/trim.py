@@ -167,39 +167,42 @@ def cursor_quote(head: str, rest: str) -> str:
     return quote if quote and quote in rest else ""
 
 
-def same_line(text: str, rest: str, quote: str = "", replaces: bool = True) -> tuple[str, int]:
+def same_line(
+    text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = "", *, wanted: int = 0
+) -> tuple[str, int]:
     """Text without what already follows the cursor, and how many characters of `rest` it replaces.
 
     An editor's auto-closed bracket or quote must not stand there twice (F1-20). A closer that the text
     itself opened stays: `foo(a)` before `)`. Where the text goes on beyond the duplicate, it replaces it;
-    with `replaces` off it is cut before it instead. `quote` is the string the cursor stands in.
+    with `replaces` off it is cut before it instead. `quote` is the string the cursor stands in, `comment`
+    begins comments, and `wanted` is how many brackets the text should leave open.
     """
     follows = rest.strip()
     if not follows or not text.strip():
         return text, 0
-    whole = _without_overlap(text, follows, quote, len(follows))
+    whole = _without_overlap(text, follows, quote, comment, least=len(follows), wanted=wanted)
     if whole != text:
         return whole, 0
-    outcome = _beyond(text, follows, scan(text, quote), replaces)
+    outcome = _beyond(text, follows, scan(text, quote, comment), replaces)
     if outcome is None:
-        return _without_overlap(text, follows, quote, 1), 0
+        return _without_overlap(text, follows, quote, comment, least=1, wanted=wanted), 0
     kept, replaced = outcome
     return kept, replaced + rest.index(follows) if replaced else 0
 
 
-def same_line_safe(text: str, rest: str, quote: str = "", replaces: bool = True) -> int:
+def same_line_safe(text: str, rest: str, quote: str = "", replaces: bool = True, comment: str = "") -> int:
     """How much of `text` same_line leaves in place, however the text goes on."""
     follows = rest.strip()
     if not follows:
         return len(text)
     if not replaces and _repeats_whole(text, follows):
         return 0
-    closers = scan(text, quote).closers
+    closers = scan(text, quote, comment).closers
     safe = closers[0][0] if closers and closers[0][1] == follows[0] else len(text)
     return min(safe, overlap_start(text, rest))
 
 
-def _without_overlap(text: str, follows: str, quote: str, least: int) -> str:
+def _without_overlap(text: str, follows: str, quote: str, comment: str, *, least: int, wanted: int) -> str:
     """Cut the longest end of `text` that begins `follows`, on word borders and with brackets in balance.
 
     Ends shorter than `least` characters stay.
@@ -210,8 +213,8 @@ def _without_overlap(text: str, follows: str, quote: str, least: int) -> str:
         start = len(bare) - size
         if not bare.endswith(follows[:size]) or _inside_word(follows, size) or _inside_word(bare, start):
             continue
-        before = scan(bare[:start], quote)
-        if before.unclosed == 0 and before.quote == quote:
+        before = scan(bare[:start], quote, comment)
+        if before.unclosed in (0, wanted) and before.quote == quote:
             return bare[:start]
     return text
 
@@ -242,7 +245,7 @@ def _beyond(text: str, follows: str, found: Scan, replaces: bool) -> tuple[str, 
     if count == len(found.closers):
         if remaining and text.rstrip().endswith(remaining):
             return text, len(follows)
-        if not any(map(str.isalnum, remaining)):
+        if not any(map(str.isalnum, remaining)) and ("\n" not in text or not remaining):
             return text, count
     return text[:first], 0
 

@@ -216,3 +216,23 @@ def test_typing_with_recall(tiny_model: Path, trace: Path) -> None:
     assert figures["compared"] == sum(figures[f"hits_{level}"] for level in ("typed", "exact", "prefetched"))
     assert figures["prefetch_ready_share"] > 0.5
     assert figures["prefetch_generated"] == figures["prefetch_used"] + figures["prefetch_wasted"]
+
+
+def test_polish(tiny_model: Path, tmp_path: Path) -> None:
+    root = masked.write(tmp_path / "shapes")
+    words = ("polish", "--root", str(root), "--n", "14", "--model", str(tiny_model))
+    outcome = measured(*words)
+    figures = outcome["figures"]
+    assert figures["n"] == 14
+    assert figures["duplicated"] == figures["unbalanced"] == figures["restyled"] == 0, outcome["notes"]
+    assert 0 <= figures["blank"] <= 14
+    assert figures["languages"] == 1
+
+
+def test_flood(tiny_model: Path) -> None:
+    figures = measured("flood", "--model", str(tiny_model), "--minutes", "0.05")["figures"]
+    ends = ("refused", "superseded", "answered", "waiting", "failed")
+    assert sum(figures[f"flood_{end}"] for end in ends) == 600
+    assert figures["typist_keys_beside"] >= 1
+    assert figures["typist_refused"] == figures["flood_failed"] == 0
+    assert figures["typist_p99_ratio"] > 0

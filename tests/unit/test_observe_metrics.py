@@ -1,9 +1,12 @@
 """Counters and latencies: exact, bounded, plain data."""
 
+import time
+
 import msgspec
 import pytest
 
 from daemon.nouns import Completion, Counters, Range, Timings
+from daemon.observe.callers import KEPT, Callers, product
 from daemon.observe.metrics import LABELS, SAMPLES, Metrics, quantile
 
 
@@ -54,3 +57,24 @@ def test_an_answer_is_counted_with_its_tokens_and_times() -> None:
     assert snapshot["latency_ms"]["door"]["p50"] == 1.5
     assert snapshot["latency_ms"]["answer_native"]["p99"] == 10.5
     assert msgspec.json.decode(msgspec.json.encode(snapshot)) == snapshot
+
+
+def test_callers_are_known_by_door_and_program_and_bounded() -> None:
+    callers = Callers()
+    first = callers.arrived("infill", "me", "curl/8.5.0")
+    callers.arrived("infill", "you", "curl/7.1").served(text=True)
+    first.lost("overloaded")
+    callers.arrived("native", "lsp:Zed: beta:77", "foretype").lost("x")
+    callers.arrived("native", "z", "Zed (linux)").served(text=False)
+    for number in range(3 * KEPT):
+        callers.arrived("infill", "", f"made-up-{number}")
+    facts = {(one["door"], one["agent"]): one for one in callers.facts()}
+    assert len(facts) == KEPT + 1
+    assert facts["other", ""]["requests"] == 2 * KEPT + 3
+    assert facts["lsp", "Zed: beta"]["failed"] == 1
+    curl = facts["infill", "curl"]
+    assert (curl["requests"], curl["answered"], curl["shown"], curl["failed"]) == (2, 1, 1, 1)
+    assert curl["last_failure"] == "overloaded"
+    assert 0 < curl["last_request"] <= curl["last_answer"] <= time.time()
+    assert facts["native", "Zed"]["shown"] == 0
+    assert product("") == ""

@@ -1,6 +1,7 @@
 """The table of polish: raw model text and what an editor may show, with both line ends and in pieces."""
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from daemon.polish.emit import Emitter
 
 TABLE = Path(__file__).resolve().parent.parent / "golden" / "polish.toml"
 CURSOR = "‸"
+SIX = {"python", "typescript", "go", "rust", "java", "cpp"}
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,9 +55,11 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 def test_the_table_is_large_and_names_are_unique() -> None:
-    assert len(CASES) >= 60
+    assert len(CASES) >= 150
     assert len({case.name for case in CASES}) == len(CASES)
     assert len({case.language for case in CASES}) >= 6
+    by_language = Counter(case.language for case in CASES)
+    assert min(by_language[language] for language in SIX) >= 12
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])

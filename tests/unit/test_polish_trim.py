@@ -1,8 +1,11 @@
 """Each polish rule on its own."""
 
+import msgspec
 import pytest
 
-from daemon.polish import trim
+from daemon.nouns import CompletionRequest
+from daemon.polish import balance, trim
+from daemon.polish.around import around, line_comment
 from daemon.polish.brackets import open_quote, scan
 from daemon.polish.control import CONTROL
 from daemon.polish.lines import Above, Below
@@ -169,3 +172,64 @@ def test_above_searches_only_what_a_model_can_see() -> None:
         None,
     ]
     assert above.pending is None
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "language", "closers", "wanted"),
+    [
+        ("f(", "\n", "python", ")", 0),
+        ("f(", ")\n", "python", "", 0),
+        ("f(a[", ")\n", "python", "]", 0),
+        ("def f():\n    g(\n        a,\n        ", "\n    )\n", "python", "", 0),
+        ("void f() {\n  if (a) {\n    b();\n  ", "\n}\n", "cpp", "}", 0),
+        ("void f() {\n  ", "\n  }\n}\n", "cpp", "", 1),
+        ("  ", "\n  }\n}\n", "cpp", "", 2),
+        ("func f() {\n\ta(", "\n\nfunc g() {\n}\n", "go", ")}", 0),
+        ("class A {\npublic:\n  int f() {\n    ", "\n  }\n};\n", "cpp", "", 0),
+        ("int a() {\n}\n\nint f() {\n#if X\n  ", "\n#endif\n}\n", "c", "", 0),
+        ("// it's {\nlet a = f('(', ", ");\n", "typescript", "", 0),
+        ("fn f<'a>(x: &'a str, ", ") -> &'a str {\n}\n", "rust", "", 0),
+        ("{(", ")\n", "typescript", "", 0),
+        ("fn f() {\n  match a {\n    A(", "\n      b()\n    }\n  }\n}\n", "rust", ")", 1),
+        ('void f() {\n  asm("=f"', "c));\n}\n", "cpp", "", 1),
+        ("{([", "", "typescript", "])}", 0),
+        ("x" * 30_000, "", "python", "", 0),
+    ],
+)
+def test_around(prefix: str, suffix: str, language: str, closers: str, wanted: int) -> None:
+    asked = CompletionRequest(id="1", client="t", door="t", prefix=prefix, suffix=suffix, language=language)
+    found = around(asked)
+    assert found is not None
+    assert (found.closers, found.wanted) == (closers, wanted)
+
+
+def test_a_definition_too_large_to_look_at_is_not_judged() -> None:
+    long = "\n" + "    x = 1\n" * 5000
+    for prefix, suffix in (("f(" + long, ""), ("f(", long)):
+        asked = CompletionRequest(id="1", client="t", door="t", prefix=prefix, suffix=suffix)
+        assert around(asked) is None
+    assert line_comment(msgspec.structs.replace(asked, path="/x/a.rs")) == "//"
+    assert line_comment(asked) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "tidy", "done"),
+    [
+        ("a()", "a()", "a()"),
+        ("if (a) {", "if (a) {", "if (a) {"),
+        ("if (a) {\n    b();", "if (a) {\n    b();", "if (a) {\n    b();\n  }"),
+        ("each((x) => {\n    b();", "each((x) => {\n    b();", "each((x) => {\n    b();\n  })"),
+        ("a();\n  if (b) {", "a();", "a();"),
+        ("a();\n  f(b,\n    c,", "a();", "a();"),
+        ("f(b,\n    c,", "f(b,\n    c,", "f(b,\n    c,"),
+        (
+            "if (a) {\n    for (;;) { // x\n      b();",
+            "",
+            "if (a) {\n    for (;;) { // x\n      b();\n    }\n  }",
+        ),
+        ("if (a) {\n    for (;;) {", "if (a) {", "if (a) {"),
+    ],
+)
+def test_an_end_in_the_middle(text: str, tidy: str, done: str) -> None:
+    assert balance.tidy_end(text, "", "//") == (tidy or text)
+    assert balance.closed(tidy or text, "  ", 0, "", "//") == done

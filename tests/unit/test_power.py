@@ -20,6 +20,8 @@ from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.power import Policy, Power, Unused, fitted
 from daemon.settings import Context, Recall, Settings
+from daemon.settings import Engine as EngineSettings
+from daemon.settings import Power as PowerSettings
 from indexer.battery import discharging
 from indexer.tokens import to_bytes
 
