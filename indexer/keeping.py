@@ -22,7 +22,7 @@ RETRY_S = 5.0
 _HELD = "a reader holds an old snapshot; the log cannot be emptied"
 _SETTLE = 200
 """Files whose edges are computed in one turn, about 0.1 s."""
-_TIDY_S = 0.5
+TIDY_S = 0.5
 """After so much quiet the log is emptied."""
 
 
@@ -158,7 +158,7 @@ class Keeper:
             for path in inside.keys() - self._known.keys():
                 self._grams.put(path)
 
-    def settle(self, now: float) -> None:
+    def settle(self, now: float, quiet_s: float = TIDY_S) -> None:
         """Nothing else is to be done: bring some edges up to date; tidy when all are and it stays quiet."""
         store = self.holding.store
         if store is None or not self.unsettled or (self.trouble and now < self._retry):
@@ -166,7 +166,7 @@ class Keeper:
         try:
             if self._edges:
                 self._edges = store.settle(_SETTLE) > 0
-            elif now - self._written >= _TIDY_S:
+            elif now - self._written >= quiet_s:
                 store.maintain()
                 self._untidy = store.wal_blocked
                 self._written = now + RETRY_S  # should a reader be in the way

@@ -207,8 +207,9 @@ class Root:
 
     def finished(self) -> bool:
         """For indexing once: all is done, or nothing can be."""
-        done = self.settled() and not self.keeper.busy_settling
-        return done or bool(self.unavailable or self.keeper.trouble)
+        blocked, _ = self.keeper.remarks()
+        tidied = not self.keeper.unsettled or (bool(blocked) and not self.keeper.busy_settling)
+        return (self.settled() and tidied) or bool(self.unavailable or self.keeper.trouble)
 
     def notes(self) -> tuple[str, ...]:
         """What is not as it should be with walking and watching."""

@@ -20,6 +20,7 @@ import psutil
 
 from indexer import report, statefile
 from indexer.frames import Ask, Begin, Busy, End, Made, Plan, Roots, RootSpec, Setup, State, ToIndexer, Touch
+from indexer.keeping import TIDY_S
 from indexer.pool import Pool
 from indexer.root import Root
 from indexer.throttle import Throttle
@@ -154,7 +155,7 @@ class Worker:
         """Idle work of roots that have nothing else to do; seconds until there is more of it."""
         for root in self._roots.values():
             if root.settled() and root.keeper.unsettled:
-                root.keeper.settle(now)
+                root.keeper.settle(now, 0.0 if self._once else TIDY_S)
                 return 0.0 if root.keeper.busy_settling else _QUICK_S
         return _IDLE_S
 
