@@ -25,16 +25,17 @@ def closer_ahead(request: CompletionRequest) -> str:
     start, end = request.prefix.rfind("\n") + 1, request.suffix.find("\n")
     rest = request.suffix[: min(end if end >= 0 else _LINE, _LINE)]
     first = rest.strip()[:1]
-    if first not in CLOSERS or cursor_quote(request.prefix[max(start, len(request.prefix) - _LINE) :], rest):
+    head = request.prefix[max(start, len(request.prefix) - _LINE) :]
+    if first not in CLOSERS or cursor_quote(head, rest):
         return ""
-    return "" if _missing(request, first) else first
+    around = request.prefix[-_AROUND:], request.suffix[:_AROUND]
+    return "" if _missing(head, rest, first) or _missing(*around, first) else first
 
 
-def _missing(request: CompletionRequest, closer: str) -> bool:
-    """Whether more brackets are open before the cursor than are closed behind it."""
+def _missing(before: str, after: str, closer: str) -> bool:
+    """Whether more brackets are opened before the cursor than are closed after it."""
     find, opener = _KINDS[closer].findall, PAIRS[closer]
-    opened = _unpaired(find(request.prefix[-_AROUND:]), opener)
-    return opened > _unpaired(find(request.suffix[:_AROUND])[::-1], closer)
+    return _unpaired(find(before), opener) > _unpaired(find(after)[::-1], closer)
 
 
 def _unpaired(brackets: list[str], kind: str) -> int:

@@ -56,7 +56,9 @@ CASES = [
     ('x = ["a‸"]', '", "b"]\n', '", "b"]'),  # between quotes more than one string may go
     ("f('‸')", "a b')\n", "a b')"),
     ("f(‸)", '")")\n', '")"'),
-    ("f(‸)", "don't)\n", "don't)"),  # is it an apostrophe? the end of the line says so, and ends it too
+    ("f(‸)", "don't)\n", "don't)"),  # an apostrophe, or a string that goes on?
+    ("f(‸)", "a  # see b)\n", "a  # see b)"),
+    ("f(‸)", "a,\n  b)\n", "a,"),
     ("outer(inner(‸)", "a) + b)\n", "a) + b)"),  # one is missing: the text may close it
     ("outer(inner(‸))", "a) + b)\n", "a"),
     ("f(‸, b)", "a)\n", "a)"),  # what follows is no bracket
