@@ -1,9 +1,9 @@
 """Which rows a tick evaluates: the most urgent lane first, the others from a share of its time.
 
 The most urgent lane that wants anything takes its rows: one for each answer in progress, then prompt slices
-up to the tick's budget. A quarter of the time that this takes is credited to all other lanes together; they
+up to the tick's budget. An eighth of the time that this takes is credited to all other lanes together; they
 take turns, and their rows are paid with what they add to the tick. So no lane starves, a long answer gets a
-row per tick where that is cheap, and a keystroke is never slowed down by more than a quarter.
+row per tick where that is cheap, and a keystroke is never slowed down by more than an eighth.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from daemon.engine.costs import RowCosts
 from daemon.engine.frames import LANES
 
-SHARE = 0.25
+SHARE = 0.125
 """Time of less urgent lanes ÷ that of the most urgent one."""
 _PROMPT = 0.25
 """Share of a tick's rows that prompts get beside any number of answers in progress."""
