@@ -140,7 +140,7 @@ class Context:
     ) -> None:
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = cells, batch, batch
-        params.n_seq_max = sequences
+        params.n_seq_max = sequences + 1
         self.max_outputs = max(2 * sequences, 32)
         params.n_outputs_max = self.max_outputs
         params.n_outputs_max_per_seq = self.max_outputs
@@ -159,6 +159,7 @@ class Context:
         self._callback = ctypes.cast(libc().strlen, lib.ggml_abort_callback)
         lib.llama_set_abort_callback(self.handle, self._callback, ctypes.addressof(self._flag))
         self._arrange(batch, sequences)
+        self._grave = sequences
 
     def _arrange(self, batch: int, sequences: int) -> None:
         """The arrays behind every batch, and the one `llama_batch` that points at them."""
@@ -230,6 +231,14 @@ class Context:
         """Drop the positions from `start` on."""
         if not lib.llama_memory_seq_rm(self._memory, sequence, start, -1):
             raise EngineFailed("this architecture cannot drop part of its cache", "Choose another model")
+
+    def bury(self, sequence: int, start: int, end: int) -> None:
+        """Let the cells of positions start…end stay taken until `clear`, whatever becomes of the sequence."""
+        self.copy(sequence, self._grave, end, start)
+
+    def clear(self) -> None:
+        """Drop all sequences. The next rows get the first cells."""
+        lib.llama_memory_clear(self._memory, False)
 
     def last_position(self, sequence: int) -> int:
         """Highest evaluated position, -1 when empty."""

@@ -17,10 +17,11 @@ from daemon.engine.binding import Context, Part
 from daemon.engine.costs import RowCosts
 from daemon.engine.frames import Done, Message, Report
 from daemon.engine.lanes import URGENT, Lanes, Ticket, in_turn
+from daemon.engine.moving import common
 from daemon.engine.paging import Paging
 from daemon.engine.run import Run
 from daemon.engine.step import Drafter, Got
-from daemon.engine.tree import Tree, common
+from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.work import Desk, Work
 from daemon.errors import EngineFailed
@@ -85,6 +86,8 @@ class Loop:
             began = time.perf_counter()
             self.tick()
             self._busy_s += time.perf_counter() - began
+            if self.lanes.load == (0, 0):
+                self.tree.settle()
             if self.paging:
                 self.paging.stir()
         self._resume(self._desk.works)

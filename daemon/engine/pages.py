@@ -33,10 +33,12 @@ _PROBE = 16
 
 
 class Restored(NamedTuple):
-    """What a page brought back: the sequence holds `end` tokens now; `widths` of those it did not hold."""
+    """What a page brought back: the sequence holds `end` tokens now; `widths` of those it did not hold. Cells
+    were given out for as many more before them as `skipped` says."""
 
     end: int
     widths: Ids
+    skipped: int = 0
 
 
 class Pages:
@@ -114,7 +116,8 @@ class Pages:
         self._measure(level, began, len(page.tokens))
         self._tree.touch(tokens[: page.start], now)
         self._tree.use(page, now)
-        return Restored(match.end, page.widths[start - page.start : match.end - page.start])
+        held = start - page.start
+        return Restored(match.end, page.widths[held : match.end - page.start], held)
 
     def evaluated(self, rows: int, ms: float) -> None:
         """A decode took so long."""
@@ -209,6 +212,8 @@ class Pages:
                 self._refused += 1
                 return False
             self._context.copy(self._scratch, sequence, end, start)
+            if page.start < start:
+                self._context.bury(self._scratch, page.start, start)
         finally:
             self._context.cut(self._scratch, 0)
         return True

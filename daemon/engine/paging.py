@@ -144,8 +144,11 @@ class Paging:
         self._bringing_left -= time.monotonic() - began
         if restored is None:
             return False
+        self._tree.skip(restored.skipped)
         self._tree.extend(resident, tokens[start : restored.end])
-        resident.widths[start : restored.end] = _begun(restored.widths)
+        resident.widths[start : restored.end] = restored.widths
+        if (lead := _lead(restored.widths)) and lead != _reach(resident.widths[:start]):
+            resident.widths[start] = lead  # a call that began on the page before may be another evaluation's
         resident.behind = None  # logits of the text that it was forked from or cut to
         return True
 
@@ -158,11 +161,13 @@ class Paging:
         return msgspec.structs.replace(self._pages.report(), kept=self._kept)
 
 
-def _begun(widths: Ids) -> Ids:
-    """With a call that begins here: one that began on the page before may be another evaluation's."""
-    if widths[0]:
-        return widths
+def _reach(widths: Ids) -> int:
+    """How many rows of the last call stand behind these tokens, if it is whole."""
     starts = np.flatnonzero(widths)
-    found = widths.copy()
-    found[0] = starts[0] if len(starts) else len(widths)
-    return found
+    return int(starts[-1] + widths[starts[-1]]) - len(widths) if len(starts) else 0
+
+
+def _lead(widths: Ids) -> int:
+    """Tokens before the first call that begins here."""
+    starts = np.flatnonzero(widths)
+    return int(starts[0]) if len(starts) else len(widths)

@@ -1,7 +1,10 @@
 """Resident sequences and their tokens: the longest match is forked or continued, never evaluated again.
 
 Each resident knows which cells it holds, so that cells shared by forks count once and the cache can be
-kept under its size exactly. At most 16 residents: a vectorised comparison with each takes 5 µs.
+kept under its size exactly. llama.cpp gives out cells from the first to the last, and goes back to what is
+dropped; here only the cells given out last are ever dropped, others wait in a grave until all are given out
+anew (moving.py). So the cells of a text are in the order of its tokens, and what is added up over them is
+added up in the same order wherever the text lies. A vectorised comparison with each resident takes 5 µs.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.engine.binding import Context, Floats, Ids
+from daemon.engine.moving import common, distinct, move
 from daemon.errors import EngineFailed
 
 
@@ -34,12 +38,10 @@ class Choice(NamedTuple):
         return agrees and owed.startswith(self.owed) and (same or not with_margin)
 
 
-def common(one: Ids, other: Ids) -> int:
-    """Length of the common beginning."""
-    n = min(len(one), len(other))
-    differs = one[:n] != other[:n]
-    first = int(differs.argmax()) if n else 0
-    return first if n and differs[first] else n
+_FULL = 7 / 8
+"""Share of the cells that are given out when a quiet moment is taken to give them out anew …"""
+_KEPT = 1 / 2
+"""… and of those that residents may keep then."""
 
 
 class Resident:
@@ -94,22 +96,20 @@ class Tree:
         self._clock = 0
         self._holders = np.zeros(context.cells, np.int32)
         """Per cell, how many residents hold it."""
-        self._spare: Ids = np.arange(context.cells, dtype=np.int32)
-        """Cells that nobody holds: the first `_spares` entries."""
-        self._spares = context.cells
+        self._top = 0
+        """Cells from here on are free."""
         self.leaving: Callable[[Resident], None] = lambda resident: None
         """Called with what is about to be evicted."""
 
     @property
     def cells_used(self) -> int:
         """Distinct cells held by all residents."""
-        return self._context.cells - self._spares
+        return int(np.count_nonzero(self._holders[: self._top]))
 
     @property
     def cells_busy(self) -> int:
         """Distinct cells held by the residents of running requests."""
-        parts = [r.cells[: r.n] for r in self.residents if r.busy]
-        return len(np.unique(np.concatenate(parts))) if parts else 0
+        return distinct([r for r in self.residents if r.busy])
 
     def acquire(self, tokens: Ids, apart: bool = False) -> Resident:
         """A busy resident that holds as much of the beginning of `tokens` as is evaluated anywhere.
@@ -141,24 +141,43 @@ class Tree:
         )
 
     def make_room(self, rows: int) -> bool:
-        """Evict idle residents, least worth first, until `rows` more cells are free; False when those of
-        running requests leave no room."""
-        while self._spares < rows:
-            idle = [r for r in self.residents if not r.busy]
-            if not idle:
-                return False
-            self.evict(min(idle, key=self._worth))
+        """Until `rows` more cells are free: False when those of running requests leave no room."""
+        return self._top + rows <= self._context.cells or self._tidy(rows)
+
+    def settle(self) -> None:
+        """In a quiet moment: make room before anybody waits for it."""
+        if self._top > _FULL * self._context.cells:
+            self._tidy(0)
+
+    def _tidy(self, rows: int) -> bool:
+        """Give all cells out anew, to as much as may stay: running requests, then what is worth most."""
+        kept = [r for r in self.residents if r.busy]
+        if distinct(kept) + rows > self._context.cells:
+            return False
+        idle = [r for r in self.residents if not r.busy]
+        for resident in sorted(idle, key=self._worth, reverse=True):
+            if distinct([*kept, resident]) + rows <= _KEPT * self._context.cells:
+                kept.append(resident)
+            else:
+                self.evict(resident)
+        self._top = move(self._context, self.scratch, kept)
+        self._holders[:] = 0
+        for resident in kept:
+            self._holders[resident.cells[: resident.n]] += 1
         return True
+
+    def skip(self, cells: int) -> None:
+        """So many were given out for nothing."""
+        self._top += cells
 
     def extend(self, resident: Resident, tokens: Ids, width: int = 0, spoken: bool = False) -> None:
         """Record that `tokens` were evaluated at the end of `resident` by a decode call of `width` rows."""
         n, k = resident.n, len(tokens)
         end = n + k
-        self._spares -= k
-        cells = self._spare[self._spares : self._spares + k]
-        self._holders[cells] = 1
+        self._holders[self._top : self._top + k] = 1
         resident.tokens[n:end] = tokens
-        resident.cells[n:end] = cells
+        resident.cells[n:end] = np.arange(self._top, self._top + k)
+        self._top += k
         resident.widths[n:end] = 0
         resident.widths[n] = width or k
         resident.spoken[n:end] = spoken
@@ -167,8 +186,7 @@ class Tree:
     def cut(self, resident: Resident, length: int) -> None:
         """Keep only the first `length` tokens."""
         if length < resident.n:
-            self._context.cut(resident.sequence, length)
-            self._let_go(resident.cells[length : resident.n])
+            self._let_go(resident, length)
             resident.n = length
             resident.choices = {n: c for n, c in resident.choices.items() if n <= length}
 
@@ -183,8 +201,7 @@ class Tree:
 
     def drop(self, resident: Resident) -> None:
         """Forget the whole sequence."""
-        self._context.cut(resident.sequence, 0)
-        self._let_go(resident.cells[: resident.n])
+        self._let_go(resident, 0)
         self.residents.remove(resident)
         self._free.append(resident.sequence)
 
@@ -204,11 +221,16 @@ class Tree:
         fork.choices = {n: c for n, c in source.choices.items() if n <= length}
         return fork
 
-    def _let_go(self, cells: Ids) -> None:
+    def _let_go(self, resident: Resident, start: int) -> None:
+        """Of the cells behind its first `start` tokens. What others hold comes before what only it holds."""
+        cells = resident.cells[start : resident.n]
         self._holders[cells] -= 1
-        freed = cells[self._holders[cells] == 0]
-        self._spare[self._spares : self._spares + len(freed)] = freed
-        self._spares += len(freed)
+        alone = int(np.count_nonzero(self._holders[cells] == 0))
+        if alone and cells[-alone] == self._top - alone:
+            self._top -= alone
+        elif alone:
+            self._context.bury(resident.sequence, resident.n - alone, resident.n)
+        self._context.cut(resident.sequence, start)
 
     def _worth(self, resident: Resident) -> float:
         """What evicting it loses: the tokens that only it holds, all equally costly to evaluate again, ÷ the

@@ -14,10 +14,11 @@ import numpy as np
 from daemon.engine.binding import Floats, Ids
 from daemon.engine.frames import LANES, Message, Piece
 from daemon.engine.lanes import URGENT
+from daemon.engine.moving import common
 from daemon.engine.paging import Paging
 from daemon.engine.run import Run, Stopped
 from daemon.engine.step import WAIT, Drafter, Got, Steps, Want
-from daemon.engine.tree import Choice, Resident, Tree, common
+from daemon.engine.tree import Choice, Resident, Tree
 from daemon.engine.verify import Drafts
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed

@@ -135,7 +135,7 @@ def test_what_is_displaced_comes_back(model: Model, tmp_path: Path) -> None:
     long = made.submit(prompt(1, 300), lane="long")
     made.tick(24)
     for number in range(2, 6):
-        made.ask(prompt(number))
+        made.ask(prompt(number, 500))
     [answer] = made.finish(long)
     assert answer.tokens == made.ask(prompt(1, 300), cache=False).tokens
     assert paging.report().host_tokens > 0
