@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from daemon.backend import Backend
+
 Lines = Literal["auto", "line", "block", "free"]
 """How much one answer may hold: `line` ends at the first line end, `block` at a dedent, `auto` is `line`
 unless the line opens a block, `free` is ended only by stops and limits."""
@@ -286,6 +288,7 @@ class EngineProfile(Noun, frozen=True):
     """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
     kv_type: str = "f16"
     flash_attention: bool = True
+    chosen: Backend = Backend()
 
     def prefill_ms(self, tokens: int) -> float:
         """Estimated milliseconds to evaluate `tokens` prompt tokens in full slices."""
@@ -293,8 +296,3 @@ class EngineProfile(Noun, frozen=True):
             return 0.0
         rows, ms = max(self.prefill)
         return tokens * ms / rows
-
-
-def least(limit: int, other: int | None) -> int:
-    """The lower of a limit and one that may not be there."""
-    return limit if other is None else min(limit, other)

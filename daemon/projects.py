@@ -21,8 +21,9 @@ import msgspec
 from daemon import roots
 from daemon.errors import SettingsError
 from daemon.narrowing import shorter
-from daemon.nouns import Allowance, CompletionRequest, least
+from daemon.nouns import Allowance, CompletionRequest
 from daemon.projectfile import NAME, Project, clean, globs, load
+from daemon.ranges import least
 from daemon.settings import Settings
 from indexer.frames import RootSpec
 from indexer.globs import Globs
