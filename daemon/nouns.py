@@ -164,6 +164,8 @@ class Counters(Noun, frozen=True):
     accepted: int = 0
     by_source: dict[str, tuple[int, int]] = {}
     """Of drafts: source → (drafted, accepted)."""
+    small: str = ""
+    """The draft model that answered alone; empty: the main model answered."""
 
 
 class Timings(Noun, frozen=True):

@@ -90,7 +90,8 @@ class Pipeline:
             emitter = Emitter(request, request.replaces)
             with self._runs.seat(turn, planned, self._job(turn.id, planned)) as seat:
                 generation = await self._generated(seat, emitter, on_text)
-        planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
+        if not generation.counters.small:
+            planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = self._completed(seat, generation, emitter)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
@@ -178,6 +179,7 @@ class Pipeline:
             margins=request.margins,
             ngrams=self._ngrams(request.path),
             keep=planned.document.why != DENIED,
+            simple=planned.window.name == "simple",
         )
 
     def _ngrams(self, path: str | None) -> str:

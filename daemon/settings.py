@@ -97,6 +97,8 @@ class Engine(Section, frozen=True):
     """A small model with the same vocabulary: a catalogue name or a path; empty: none."""
     draft_device: Annotated[str, msgspec.Meta(pattern="^(auto|cpu|gpu:[0-9]{1,2})$")] = "auto"
     """Where it runs; auto: beside the main model, or on another GPU or the CPU where that measured faster."""
+    route_simple: bool = False
+    """What is simple (comments, strings, arguments, …) is answered by the draft model alone."""
     draft_sure: Percent = 60
     """The draft model guesses on while it gives its best token this probability, in percent."""
     page_mb: int = 256

@@ -67,6 +67,8 @@ class Submit(Frame, frozen=True, tag="submit"):
     """Measurements only: rows of every decode of the answer, filled up; 0: as many as there are."""
     ngrams: str = ""
     """Folder of the n-grams to draft from."""
+    simple: bool = False
+    """The draft model may answer it alone, where routing is on."""
     keep: bool = True
     """What is evaluated for it may be kept in pages; False for documents on the deny list."""
 

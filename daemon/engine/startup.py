@@ -61,9 +61,21 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     loop = _loop(start, opened, pieces, measured, facts.trained_context, emit=emit)
     rows = costs.RowCosts(measured.verify, opened.context.batch)
     loop.drafter, draft_device = _drafts(start, opened, pieces, facts.fim, rows, threads=measured.threads)
+    if start.settings.route_simple:
+        opened = _routed(loop, opened)
     made = _profile(opened, measured, facts, draft_device)
     made = msgspec.structs.replace(made, load_ms=load_ms, tick_tokens=loop.slice)
     return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=exported.note)
+
+
+def _routed(loop: Loop, opened: Opened) -> Opened:
+    """The draft model answers alone what is simple; without one that is noted."""
+    drafter = loop.drafter
+    if isinstance(drafter, Drafts) and drafter.model is not None:
+        loop.route(drafter.model)
+        return opened
+    why = drafter.note if isinstance(drafter, Drafts) else "engine.draft is off"
+    return opened._replace(notes=(*opened.notes, f"engine.route_simple has no effect: {why}"))
 
 
 def _profile(opened: Opened, measured: Measured, facts: ModelFacts, draft_device: str) -> EngineProfile:
