@@ -136,6 +136,10 @@ def _comparable(entry: Entry) -> Content:
         raise BadRequest("the prompt is no longer kept", "ledger.keep_text_minutes sets how long it is")
     if entry.warm:
         raise BadRequest("the request only warmed the cache: there is no answer to compare")
+    if entry.counters.small:
+        raise BadRequest(
+            f"{entry.counters.small} answered alone (engine.route_simple): only the main model replays"
+        )
     if entry.stop in _CUT and not content.text:
         raise BadRequest(f"nothing was generated before the request ended ({entry.stop})")
     return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,14 +10,20 @@ import numpy as np
 import pytest
 from support import tiny
 
+from daemon import replay
 from daemon.engine.binding import Context, Model
+from daemon.engine.client import EngineClient, EngineModel
 from daemon.engine.draftmodel import DraftModel
 from daemon.engine.frames import Done, Message, Piece, Start, Submit
 from daemon.engine.loop import Loop
 from daemon.engine.startup import build
 from daemon.engine.vocabulary import Pieces
-from daemon.nouns import Generation, Limits
-from daemon.settings import Engine
+from daemon.errors import BadRequest
+from daemon.nouns import CompletionRequest, Generation, Limits
+from daemon.observe.entries import Entry
+from daemon.observe.metrics import Metrics
+from daemon.pipeline import Pipeline
+from daemon.settings import Engine, Settings
 from tests.support import ticking
 
 PROMPT = np.random.default_rng(5).integers(0, 250, 150).astype(np.int32)
@@ -153,3 +160,37 @@ def test_it_is_switched_on_at_start_and_noted_where_it_cannot_be(tiny_model: Pat
     while not isinstance(said[-1], Done):
         loop.tick()
     assert said[-1].generation.counters.small == ("tiny" if draft else "")
+
+
+async def test_only_a_simple_place_is_routed_and_its_row_says_so(tiny_model: Path) -> None:
+    settings = Settings(engine=Engine(threads=1, route_simple=True, disk_mb=0))
+    model = EngineModel("tiny", tiny_model, "routed")
+    client = EngineClient(settings, model, EngineModel("small", tiny_model, "small"))
+    pipeline = Pipeline(client, settings, Metrics())
+    rows: list[Entry] = []
+
+    def record(*passed: object) -> None:
+        assert client.profile is not None
+        rows.append(replay.entry(*passed, profile=client.profile, build="b"))  # type: ignore[arg-type]
+
+    pipeline.record = record
+    await client.start()
+    try:
+        await asyncio.wait_for(client.ready.wait(), 60)
+        comment = await pipeline.complete(request("1", "total = 1\n# the price of "))
+        body = await pipeline.complete(request("2", "def total(items):\n    "))
+        assert (comment.window.split(":")[0], comment.counters.small) == ("simple", "small")
+        assert body.window.split(":")[0] != "simple"
+        assert body.counters.small == ""
+        assert [row.counters.small for row in rows] == ["small", ""]
+        with pytest.raises(BadRequest, match="small answered alone"):
+            await replay.replay(client, rows[0])
+    finally:
+        await pipeline.close()
+        await client.close()
+
+
+def request(name: str, prefix: str) -> CompletionRequest:
+    return CompletionRequest(
+        id=name, client="c", door="t", prefix=prefix, suffix="", path="/x/a.py", limits=Limits(tokens=6)
+    )
