@@ -108,7 +108,12 @@ class DraftModel:
         self._tree.cut(resident, min(resident.match(text), len(text) - 1))
         if not self._catch_up(resident, text, rows):
             return None
-        return self._context.logits(1)[0][: self._known]
+        return self._last()
+
+    def _last(self) -> Floats:
+        """Logits behind what was evaluated last."""
+        row: Floats = self._context.logits(1)[0][: self._known]
+        return row
 
     def _learn(self, ms: float) -> None:
         """A step took so long. One that was disturbed says little."""
@@ -152,7 +157,7 @@ class DraftModel:
 
     def _best(self) -> tuple[int, float]:
         """The most probable token behind what was evaluated last, and its probability."""
-        row = self._context.logits(1)[0][: self._known]
+        row = self._last()
         token = int(row.argmax())
         np.subtract(row, row[token], out=self._weights)
         np.exp(self._weights, out=self._weights)
