@@ -112,5 +112,5 @@ def fastest(measured: Sequence[tuple[str, T, float]]) -> tuple[T, str]:
     name, way, ms = min(measured, key=lambda one: one[2])
     if ms > measured[0][2] * _CLEARLY:
         name, way, ms = measured[0]
-    others = ", ".join(f"{other} {took:.1f}" for other, _, took in measured if other != name)
+    others = ", ".join(f"{other} {took:.1f}" for other, one, took in measured if one is not way)
     return way, f"measured: {name} {ms:.1f} ms ({others})" if others else name
