@@ -39,6 +39,7 @@ def job(job_id: str, planned: Planned, index: Path | None, guesses: bytes) -> Su
         ngrams=str(index.parent / FOLDER) if index else "",
         guesses=guesses,
         keep=planned.document.why != DENIED,
+        simple=planned.window.name == "simple",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,6 +67,9 @@ def _check(settings: Settings, where: str) -> None:
             raise SettingsError(f"{where}: {key} is {value}", f"Give a value from {low} to {high}")
     if wrong := [port for port in settings.server.extra_ports if not 1 <= port <= 65535]:
         raise SettingsError(f"{where}: server.extra_ports holds {wrong[0]}", "Give ports from 1 to 65535")
+    shares = settings.engine.tensor_split
+    if shares and not (min(shares) >= 0 and 0 < sum(shares) < math.inf):
+        raise SettingsError(f"{where}: engine.tensor_split is {shares}", "Give one positive share per GPU")
     if settings.server.low_mark >= settings.server.high_mark:
         raise SettingsError(f"{where}: server.low_mark is not below server.high_mark", "Give a lower one")
     if not 1 <= sum(settings.context.shares) <= 100:

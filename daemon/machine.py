@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from daemon.backend import Backend
 from daemon.nouns import Noun
 
 
@@ -57,6 +58,7 @@ class EngineProfile(Noun, frozen=True):
     """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
     kv_type: str = "f16"
     flash_attention: bool = True
+    chosen: Backend = Backend()
 
     def prefill_ms(self, tokens: int) -> float:
         """Estimated milliseconds to evaluate `tokens` prompt tokens in full slices."""

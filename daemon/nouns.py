@@ -170,6 +170,8 @@ class Counters(Noun, frozen=True):
     accepted: int = 0
     by_source: dict[str, tuple[int, int]] = {}
     """Of drafts: source → (drafted, accepted)."""
+    small: str = ""
+    """The draft model that answered alone; empty: the main model answered."""
 
 
 class Timings(Noun, frozen=True):
@@ -240,8 +242,3 @@ class Completion(Noun, frozen=True):
     margins: tuple[float, ...] = ()
     tokens: tuple[int, ...] = ()
     """All generated ids, healed ones included; only with `margins`."""
-
-
-def least(limit: int, other: int | None) -> int:
-    """The lower of a limit and one that may not be there."""
-    return limit if other is None else min(limit, other)

@@ -111,7 +111,8 @@ class Pipeline:
                 return self._recorded(planned, job, Generation(text="", stop="off", note=off), emitter)
             with self._runs.seat(turn, planned, job) as seat:
                 generation = await self._generated(seat, emitter, on_text)
-        planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
+        if not generation.counters.small:
+            planner.layout.learn(generation.counters.evaluated, generation.timings.prompt)
         completion = self._completed(seat, generation, emitter)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from daemon import settings
-from daemon.nouns import Allowance, CompletionRequest, Noun, least
+from daemon.nouns import Allowance, CompletionRequest, Noun
+from daemon.ranges import least
 from indexer.battery import on_battery
 
 _LOOK_S = 10.0

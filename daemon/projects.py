@@ -22,8 +22,9 @@ from daemon import roots
 from daemon.documents.document import language_of
 from daemon.errors import SettingsError
 from daemon.narrowing import shorter
-from daemon.nouns import Allowance, CompletionRequest, Lines, least
+from daemon.nouns import Allowance, CompletionRequest, Lines
 from daemon.projectfile import NAME, Project, clean, load
+from daemon.ranges import least
 from daemon.settings import Settings
 from daemon.switches import Switches, globs, switches
 from indexer.frames import RootSpec

@@ -1,4 +1,4 @@
-"""The numbers that settings may have."""
+"""The numbers that settings may have, and which of two limits holds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "server.read_s": (0.1, 3600.0),
     "engine.context": (512, 1_048_576),
     "engine.threads": (0, 512),
+    "engine.main_gpu": (0, 63),
     "engine.slice": (0, 2048),
     "engine.tick_ms": (0, 10_000),
     "engine.max_delay_ms": (0, 1000),
@@ -54,3 +55,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "index.poll_s": (0.1, 86_400.0),
 }
 """Key → (lowest, highest) value."""
+
+
+def least(limit: int, other: int | None) -> int:
+    """The lower of a limit and one that may not be there."""
+    return limit if other is None else min(limit, other)

@@ -131,6 +131,10 @@ def _comparable(entry: Entry) -> Content:
         raise BadRequest("the request only warmed the cache: there is no answer to compare")
     if entry.recall:
         raise BadRequest("the answer was known already: nothing was evaluated for it")
+    if entry.counters.small:
+        raise BadRequest(
+            f"{entry.counters.small} answered alone (engine.route_simple): only the main model replays"
+        )
     if entry.cut and not content.text:
         raise BadRequest(f"nothing was generated before the request ended ({entry.stop})")
     return content

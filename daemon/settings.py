@@ -76,11 +76,18 @@ class Engine(Section, frozen=True):
     """0: measured at start."""
     gpu_layers: int = -1
     """-1: all that fit."""
+    split_mode: Literal["layer", "row", "none"] = "layer"
+    """How several GPUs share a model: whole layers, rows of each matrix, or all of it on `main_gpu`."""
+    tensor_split: tuple[float, ...] = ()
+    """Each GPU's share of the model, in any unit; empty: by free memory."""
+    main_gpu: int = 0
+    """The GPU that has all of it (none), or what cannot be split (row)."""
     kv_type: Literal["f16", "q8_0"] = "f16"
     flash_attention: Literal["auto", "on", "off"] = "auto"
-    """auto: on for a GPU and for a quantized KV cache, which needs it; off on a CPU, where llama.cpp's kernel
-    accumulates in f16: prompt evaluation measured 20 % slower at 1,024 and 45 % at 3,000 tokens, and less
-    exact."""
+    """auto: on where a test decode with it succeeds. Without it every step pays for all that the cache holds,
+    and a quantized KV cache is not possible."""
+    kv_offload: Literal["auto", "on", "off"] = "auto"
+    """Whether the KV cache of layers on a GPU lies there too; auto: what measured faster."""
     slice: int = 0
     """Prompt tokens per decode call; 0: from the profile, so that one slice stays near `tick_ms`."""
     tick_ms: int = 0
@@ -95,6 +102,10 @@ class Engine(Section, frozen=True):
     """auto: whatever pays on this machine; free: never a draft model; off: one token per step."""
     draft_model: str = ""
     """A small model with the same vocabulary: a catalogue name or a path; empty: none."""
+    draft_device: Annotated[str, msgspec.Meta(pattern="^(auto|cpu|gpu:[0-9]{1,2})$")] = "auto"
+    """Where it runs; auto: beside the main model, or on another GPU or the CPU where that measured faster."""
+    route_simple: bool = False
+    """What is simple (comments, strings, arguments, …) is answered by the draft model alone."""
     draft_sure: Percent = 60
     """The draft model guesses on while it gives its best token this probability, in percent."""
     page_mb: int = 256

@@ -65,7 +65,8 @@ def _facts(body: _Body) -> Iterator[tuple[str, str]]:
     yield "when", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(body["when"]))
     yield "from", f"{body['door']}, {body['client']}"
     yield "file", " ".join(part for part in (body["path"], body["language"]) if part)
-    yield "model", f"{body['model']} {body['sha256'][:12]}, build {body['build']}"
+    alone = f"{work['small']}, alone, beside " if work.get("small") else ""
+    yield "model", f"{alone}{body['model']} {body['sha256'][:12]}, build {body['build']}"
     if window := body["window"]:
         sizes = f"{window['context']} tokens, {window['output']} out, {window['lines']}"
         yield "window", f"{window['name']} ({sizes}): {window['reason']}"

@@ -85,7 +85,10 @@ def _device(body: _Body) -> str:
     if not device:
         return ""
     where = f"{device.get('backend')} {device.get('name', '')}, {device.get('threads')} threads"
-    return f"{where}: {device.get('why')}"
+    told = [f"{where}: {device.get('why')}"]
+    for name, key in (("threads", "threads_why"), ("cache", "kv_offload_why"), ("draft", "draft_device")):
+        told += [f"{name} {device[key]}"] if device.get(key) else []
+    return "; ".join(told)
 
 
 def _profile(profile: _Body) -> str:

@@ -20,7 +20,8 @@ from daemon.context.anchor import Anchor, Anchors, Window
 from daemon.context.head import Head, Part, digest, fitting, mark
 from daemon.errors import NotSupported
 from daemon.machine import EngineProfile
-from daemon.nouns import Allowance, CompletionRequest, Prompt, Segment, least
+from daemon.nouns import Allowance, CompletionRequest, Prompt, Segment
+from daemon.ranges import least
 from daemon.redaction import clean
 from daemon.settings import Context
 from daemon.surroundings import Stable

@@ -114,6 +114,7 @@ def _device(profile: EngineProfile | None) -> _Body | None:
         "name": profile.device,
         "why": profile.why,
         "threads": profile.threads,
+        **msgspec.to_builtins(profile.chosen),
     }
 
 
@@ -234,8 +235,7 @@ def _degradations(facts: Facts) -> list[str]:
         found.append(f"CPU instead of the GPU: {profile.why}")
     if profile.context < min(asked.context, profile.model.trained_context):
         found.append(f"context of {profile.context} tokens instead of {asked.context}: {profile.why}")
-    if asked.flash_attention == "on" and not profile.flash_attention:
-        found.append("flash attention is off: this device does not have it")
+    found += profile.chosen.notes
     sources = facts.report.sources if facts.report and asked.draft_model else ()
     found += [f"no draft model: {source.why}" for source in sources if not source.ready]
     if facts.state.restarts:

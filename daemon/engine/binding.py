@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from llama_cpp import llama_cpp as lib
 
-from daemon.engine.device import Log, libc
+from daemon.engine.device import NOWHERE, Log, Spread, libc
 from daemon.engine.words import tokenize
 from daemon.errors import EngineFailed, ModelError
 from daemon.machine import FimIds, ModelFacts
@@ -37,15 +37,26 @@ _KV_TYPES = {
     "q8_0": (lib.GGML_TYPE_Q8_0, lib.GGML_TYPE_Q8_0),
 }
 """Of keys and values."""
+_SPLITS = {
+    "none": lib.LLAMA_SPLIT_MODE_NONE,
+    "layer": lib.LLAMA_SPLIT_MODE_LAYER,
+    "row": lib.LLAMA_SPLIT_MODE_ROW,
+}
 
 
 class Model:
     """A loaded GGUF. Raises ModelError when llama.cpp refuses it."""
 
-    def __init__(self, path: Path, gpu_layers: int, log: Log) -> None:
+    def __init__(self, path: Path, gpu_layers: int, log: Log, spread: Spread = NOWHERE) -> None:
         lib.llama_backend_init()
         params = lib.llama_model_default_params()
         params.n_gpu_layers = gpu_layers if gpu_layers >= 0 else 9999
+        devices = (ctypes.c_void_p * (len(spread.devices) + 1))(*spread.devices, None)
+        params.devices = ctypes.cast(devices, ctypes.c_void_p)
+        params.split_mode, params.main_gpu = _SPLITS[spread.split], spread.main
+        shares = (ctypes.c_float * lib.llama_max_devices())(*spread.shares)
+        if spread.shares:
+            params.tensor_split = shares
         handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not handle:
             raise ModelError(f"{path.name} cannot be loaded: {log.problem()}", "Try `foretype models verify`")
@@ -136,8 +147,18 @@ class Context:
     `abort` may be called from another."""
 
     def __init__(
-        self, model: Model, *, cells: int, sequences: int, batch: int, threads: int, kv_type: str, flash: bool
+        self,
+        model: Model,
+        *,
+        cells: int,
+        sequences: int,
+        batch: int,
+        threads: int,
+        kv_type: str,
+        flash: bool,
+        offload: bool = True,
     ) -> None:
+        """`flash`: attention without a matrix of scores; `offload`: the KV cache lies where the layers do."""
         params = lib.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = cells, batch, batch
         params.n_seq_max = sequences + 1
@@ -147,11 +168,12 @@ class Context:
         params.n_threads = params.n_threads_batch = threads
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_ENABLED if flash else 0
         params.type_k, params.type_v = _KV_TYPES[kv_type]
-        params.kv_unified, params.no_perf = True, True
+        params.kv_unified, params.no_perf, params.offload_kqv = True, True, offload
         self.handle = lib.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise EngineFailed(f"no room for a context of {cells} tokens", "Lower engine.context")
-        self.model, self.cells, self.sequences, self.batch, self.flash = model, cells, sequences, batch, flash
+        self.model, self.cells, self.sequences, self.batch = model, cells, sequences, batch
+        self.flash, self.offload = flash, offload
         self.compute_s = self.last_s = 0.0
         self.decodes = 0
         self._memory = lib.llama_get_memory(self.handle)

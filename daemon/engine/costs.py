@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from daemon.engine import cores
 from daemon.engine.binding import Context, Part
 
 _PREFILL = (1, 16, 32, 64, 128)
@@ -18,27 +18,55 @@ _ALWAYS = 3
 """Slice sizes that are measured even on a machine too slow or too busy for the budget."""
 
 
-def thread_candidates(cores: int) -> list[int]:
-    """Thread counts worth trying: all cores, and fewer where hyper-threads or small cores may hurt."""
-    return sorted({max(1, cores), max(1, cores * 3 // 4), max(1, cores // 2)}, reverse=True)
+def choose_threads(
+    context: Context, found: cores.Machine, *, keep: Callable[[Sequence[int]], bool] = cores.keep_on
+) -> tuple[cores.Choice, str]:
+    """The threads with the best time for a small slice and a single row together, where they run, and why.
+
+    The context has them then, and the process is kept on their cores by `keep`. Sequence 0 must be empty.
+    """
+    everywhere = [core for kind in found.kinds for core in kind]
+    began = time.perf_counter()
+    measured: list[tuple[cores.Choice, float]] = []
+    for choice in cores.candidates(found):
+        if len(measured) >= _ALWAYS and time.perf_counter() - began > _BUDGET_S:
+            break
+        if not choice.cores or keep(choice.cores):
+            context.set_threads(choice.threads)
+            measured.append((choice, both_ms(context)))
+        if choice.cores:
+            keep(everywhere)
+    chosen, why = cores.best(measured)
+    if chosen.cores:
+        keep(chosen.cores)
+    context.set_threads(chosen.threads)
+    return chosen, why
 
 
-def usable_cores() -> int:
-    """Cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def usable_threads() -> int:
+    """One for each core that this process may use at once."""
+    found = cores.machine()
+    return found.capped(sum(map(len, found.kinds)))
 
 
-def choose_threads(context: Context, cores: int) -> int:
-    """The thread count with the best time for a small slice and a single row together."""
-    costs = {}
-    for threads in thread_candidates(cores):
-        context.set_threads(threads)
-        costs[threads] = decode_ms(context, 16, 1) + 4 * decode_ms(context, 1, 1)
-    best = min(costs, key=costs.__getitem__)
-    context.set_threads(best)
+def behind_ms(context: Context, filled: int) -> float:
+    """Milliseconds of the quicker of two single rows behind `filled` positions, where what the cache holds
+    counts; sequence 0 must be empty, and is again."""
+    filled = min(filled, context.cells - 2)
+    for at in range(0, filled, context.batch):
+        context.decode(Part(np.zeros(min(context.batch, filled - at), np.int32), at, 0, 0))
+    best = float("inf")
+    for _ in range(2):
+        context.decode(Part(np.zeros(1, np.int32), filled, 0, 1))
+        best = min(best, context.last_s * 1000.0)
+        context.cut(0, filled)
+    context.cut(0, 0)
     return best
+
+
+def both_ms(context: Context) -> float:
+    """Of a small slice and four single rows; sequence 0 must be empty."""
+    return decode_ms(context, 16, 1) + 4 * decode_ms(context, 1, 1)
 
 
 def measure(context: Context) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:

@@ -7,13 +7,15 @@ import os
 import re
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from llama_cpp import llama_cpp as lib
 
 _BUFFER = re.compile(r"(\S+)\s+compute buffer size\s*=\s*([0-9.]+) MiB")
 _KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
 _MIB = 1024 * 1024
+_GPU, _INTEGRATED = 1, 2
+"""ggml's types of devices."""
 
 
 def libc() -> ctypes.CDLL:
@@ -33,12 +35,20 @@ def build() -> str:
     return f"{version('llama-cpp-python')} {lib.llama_print_system_info().decode('utf-8', 'replace')}"
 
 
-def gpu_devices() -> list[str]:
-    """Names of the devices this build of llama.cpp can offload to; empty on a CPU build."""
+class Gpu(NamedTuple):
+    """A device that layers can be put on. `handle` is llama.cpp's."""
+
+    name: str
+    handle: int
+
+
+def gpu_devices() -> list[Gpu]:
+    """What this build of llama.cpp can offload to, in its order; empty on a CPU build. Integrated GPUs count
+    where there is no other, as in llama.cpp."""
     if not lib.llama_supports_gpu_offload():
         return []
     folder = Path(lib.__file__).parent / "lib"
-    names = []
+    found: dict[int, list[Gpu]] = {_GPU: [], _INTEGRATED: []}
     try:
         base = ctypes.CDLL(str(next(folder.glob("*ggml-base.*"))))
         ggml = ctypes.CDLL(str(next(p for p in folder.glob("*ggml.*") if "base" not in p.name)))
@@ -49,9 +59,25 @@ def gpu_devices() -> list[str]:
     base.ggml_backend_dev_description.restype = ctypes.c_char_p
     for i in range(ggml.ggml_backend_dev_count()):
         device = ctypes.c_void_p(ggml.ggml_backend_dev_get(ctypes.c_size_t(i)))
-        if base.ggml_backend_dev_type(device) in (1, 2):  # GPU, integrated GPU
-            names.append((base.ggml_backend_dev_description(device) or b"GPU").decode("utf-8", "replace"))
-    return names
+        kind = base.ggml_backend_dev_type(device)
+        if kind in found:
+            name = base.ggml_backend_dev_description(device) or b"GPU"
+            found[kind].append(Gpu(name.decode("utf-8", "replace"), device.value or 0))
+    return found[_GPU] or found[_INTEGRATED]
+
+
+class Spread(NamedTuple):
+    """Over which devices a model is spread: handles of Gpu, none for the CPU alone; `shares` per
+    device, none for llama.cpp's own; `main` holds what is not spread."""
+
+    devices: tuple[int, ...] = ()
+    split: str = "layer"
+    shares: tuple[float, ...] = ()
+    main: int = 0
+
+
+NOWHERE = Spread()
+"""On the CPU."""
 
 
 class Log:

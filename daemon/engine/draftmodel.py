@@ -83,11 +83,10 @@ class DraftModel:
     def propose(self, run_id: str, text: Ids, most: int, rows: int) -> Ids:
         """Up to `most` tokens that follow `text`, none while more than `rows` of it are not evaluated: then
         so many are, and the next call goes on. Raises NoRoom, and EngineFailed when a decode fails."""
-        resident = self._resident(run_id, text)
         most = min(most, self._context.cells - len(text))
-        self._tree.cut(resident, min(resident.match(text), len(text) - 1))
-        if not self._catch_up(resident, text, rows):
+        if self.row(run_id, text, rows) is None:
             return text[:0]
+        resident = self._runs[run_id]
         drafted: list[int] = []
         while len(drafted) < most:
             token, sure = self._best()
@@ -101,6 +100,20 @@ class DraftModel:
                 self._evaluate(resident, np.array([token], np.int32))
                 self._learn((time.perf_counter() - began) * 1000.0)
         return np.array(drafted, np.int32)
+
+    def row(self, run_id: str, text: Ids, rows: int) -> Floats | None:
+        """Logits behind `text`, shape (common vocabulary,), valid until the next call; None while more than
+        `rows` of it are not evaluated: then so many are. Raises as `propose` does."""
+        resident = self._resident(run_id, text)
+        self._tree.cut(resident, min(resident.match(text), len(text) - 1))
+        if not self._catch_up(resident, text, rows):
+            return None
+        return self._last()
+
+    def _last(self) -> Floats:
+        """Logits behind what was evaluated last."""
+        row: Floats = self._context.logits(1)[0][: self._known]
+        return row
 
     def _learn(self, ms: float) -> None:
         """A step took so long. One that was disturbed says little."""
@@ -144,7 +157,7 @@ class DraftModel:
 
     def _best(self) -> tuple[int, float]:
         """The most probable token behind what was evaluated last, and its probability."""
-        row = self._context.logits(1)[0][: self._known]
+        row = self._last()
         token = int(row.argmax())
         np.subtract(row, row[token], out=self._weights)
         np.exp(self._weights, out=self._weights)

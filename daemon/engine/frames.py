@@ -72,6 +72,8 @@ class Submit(Frame, frozen=True, tag="submit"):
     """Folder of the n-grams to draft from."""
     guesses: bytes = b""
     """Ids of text that may be alike, to draft from."""
+    simple: bool = False
+    """The draft model may answer it alone, where routing is on."""
     keep: bool = True
     """What is evaluated for it may be kept in pages; False for documents on the deny list."""
 

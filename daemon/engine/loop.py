@@ -15,10 +15,12 @@ import numpy as np
 from daemon.engine.batching import Ask, Batching
 from daemon.engine.binding import Context, Part
 from daemon.engine.costs import RowCosts
+from daemon.engine.draftmodel import DraftModel
 from daemon.engine.frames import Done, Message, Report
 from daemon.engine.lanes import URGENT, Lanes, Ticket, in_turn
 from daemon.engine.moving import common
 from daemon.engine.paging import Paging
+from daemon.engine.routed import work_for
 from daemon.engine.run import Run
 from daemon.engine.step import Drafter, Got
 from daemon.engine.tree import Tree
@@ -76,6 +78,10 @@ class Loop:
     @paging.setter
     def paging(self, paging: Paging) -> None:
         self._desk.paging = paging
+
+    def route(self, small: DraftModel) -> None:
+        """From now on it answers alone what is simple."""
+        self._desk.small, self._desk.small_rows = small, self.slice
 
     def run(self) -> None:
         """Until the lanes are closed."""
@@ -148,7 +154,7 @@ class Loop:
     def _admit(self) -> None:
         while (ticket := self.lanes.following()) is not None and (ticket.due or self._cells_for(ticket)):
             self.lanes.start(ticket)
-            work = self._set_aside.pop(ticket, None) or Work(Run(ticket, self._desk.pieces), self._desk)
+            work = self._set_aside.pop(ticket, None) or work_for(Run(ticket, self._desk.pieces), self._desk)
             self._desk.works.append(work)
             order = in_turn(w.run.ticket for w in self._desk.works)
             self._desk.works.sort(key=lambda w: order.index(w.run.ticket))

@@ -40,6 +40,8 @@ class Run:
         self.tokens: list[int] = []
         self.shown_tokens = 0
         self.margins: list[float] = []
+        self.small = ""
+        """The model that answers, where that is the draft model alone."""
         self.drafts: dict[str, tuple[int, int]] = {}
         """Source → (drafted, accepted)."""
         self._queued_ms = ticket.age_ms()
@@ -107,6 +109,7 @@ class Run:
                 drafted=sum(drafted for drafted, _ in self.drafts.values()),
                 accepted=sum(accepted for _, accepted in self.drafts.values()),
                 by_source=self.drafts,
+                small=self.small,
             ),
             timings=Timings(
                 queued=self._queued_ms,

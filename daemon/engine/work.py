@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from daemon.engine.binding import Floats, Ids
+from daemon.engine.draftmodel import DraftModel
 from daemon.engine.frames import LANES, Message, Piece
 from daemon.engine.lanes import URGENT
 from daemon.engine.moving import common
@@ -38,6 +39,10 @@ class Desk:
     emit: Callable[[Message], None]
     drafter: Drafter | None = None
     paging: Paging | None = None
+    small: DraftModel | None = None
+    """Answers alone what is simple."""
+    small_rows: int = 64
+    """Rows of a prompt slice of its own."""
     works: list[Work] = field(default_factory=list)
     """All that run, by urgency."""
 
@@ -190,8 +195,7 @@ class Work:
             if not desk.pieces.pieces[token]:
                 run.tokens.append(token)
                 raise Stopped("eos")
-            if text := run.take(token, run.sampler.pay(token)):
-                desk.emit(Piece(id=run.job.id, text=text))
+            self._show(token)
             if (reason := run.ended()) is not None:
                 raise Stopped(reason)
             at += 1
@@ -203,6 +207,12 @@ class Work:
                 draft = drafts.propose(desk.window - at)
                 rows = np.append(np.array([token], np.int32), draft.tokens)
                 drafts.verified(draft, at, (yield from self._speak(resident, rows)))
+
+    def _show(self, token: int) -> None:
+        """Take a token; what may be shown of its text goes out."""
+        run = self.run
+        if text := run.take(token, run.sampler.pay(token)):
+            self._desk.emit(Piece(id=run.job.id, text=text))
 
     def _choose(self, resident: Resident, at: int) -> Generator[Want, Got, int]:
         """The token behind the first `at`: as it was chosen before, or from fresh logits."""

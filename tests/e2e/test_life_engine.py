@@ -141,7 +141,8 @@ def test_a_draft_model_serves_or_is_missed_in_words(home: Home, tiny_model: Path
     settings = home.folder / "config/config.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     draft = str(tiny_model) if named == "tiny" else named
-    settings.write_text(f"[engine]\ndraft_model = {json.dumps(draft)}\n", encoding="utf-8")
+    text = f"[engine]\nroute_simple = true\nmain_gpu = 1\ndraft_model = {json.dumps(draft)}\n"
+    settings.write_text(text, encoding="utf-8")
     home.up("--model", str(tiny_model))
     until(lambda: home.status()["model"]["phase"] == "ready", 30)
     (home.folder / "a.py").write_text("order = price\norder = ", encoding="utf-8")
@@ -152,6 +153,14 @@ def test_a_draft_model_serves_or_is_missed_in_words(home: Home, tiny_model: Path
     missed = [line for line in body["degradations"] if "draft model" in line]
     assert model["ready"] == (not missed) == (named == "tiny")
     assert all(named in line for line in missed)
+    unrouted = [line for line in body["degradations"] if "engine.route_simple has no effect: " in line]
+    assert bool(unrouted) == (named != "tiny")
+    if body["device"]["backend"] == "CPU":
+        assert any("engine.main_gpu has no effect: " in line for line in body["degradations"])
+    assert bool(body["device"]["draft_device"]) == (named == "tiny")
+    told = home.run("status").stdout
+    assert "threads measured: " in told
+    assert ("draft CPU" in told or "draft GPU" in told) == (named == "tiny")
 
 
 def test_a_model_that_nobody_uses_leaves_memory_and_comes_back(home: Home, tiny_model: Path) -> None:

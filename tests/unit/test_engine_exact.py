@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from daemon.engine.binding import Context, Model, Part
-from daemon.engine.startup import kv_type
+from daemon.engine.placing import kv_type
 from daemon.settings import Engine
 from tests.support import ticking
 

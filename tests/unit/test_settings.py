@@ -30,6 +30,12 @@ def test_every_key_is_documented() -> None:
         ("[server]\nport = 99999\n", "server.port"),
         ("[server]\nport = 'x'\n", "server.port"),
         ("[server]\nextra_ports = [8080, 0]\n", "server.extra_ports"),
+        ("[engine]\ntensor_split = [1.0, -1.0]\n", "engine.tensor_split"),
+        ("[engine]\ntensor_split = [0, 0]\n", "engine.tensor_split"),
+        ("[engine]\ntensor_split = [nan, 1]\n", "engine.tensor_split"),
+        ("[engine]\nsplit_mode = 'rows'\n", "split_mode"),
+        ("[engine]\nmain_gpu = -1\n", "engine.main_gpu"),
+        ("[engine]\ndraft_device = 'gpu'\n", "draft_device"),
         ("[server\n", "cannot be read"),
     ],
 )
