@@ -24,7 +24,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import batchbench, draftbench, loadbench, pagingbench
+from daemon.cli import batchbench, draftbench, loadbench, pagingbench, wirebench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -64,6 +64,7 @@ def register(subparsers: Any) -> None:
     draftbench.register(kinds)
     loadbench.register(kinds)
     pagingbench.register(kinds)
+    wirebench.register(kinds)
 
 
 def _traced(parser: argparse.ArgumentParser) -> None:

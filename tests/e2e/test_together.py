@@ -100,6 +100,8 @@ async def test_five_dialects_share_one_document(home: Home, flags: tuple[str, ..
     assert sum(map(bool, texts)) > len(TYPED) // 2, "there was something to compare"
     evaluated = after["reuse"]["evaluated"] - before["reuse"]["evaluated"]
     assert evaluated <= 2 * len(TYPED), "each keystroke is evaluated once, not once for each client"
+    assert after["queue"]["cells_used"] < 2 * before["queue"]["cells_used"], "the text is held once"
+    assert after["queue"]["sequences"] <= len(PEERS)
     counted = after["metrics"]["counters"]
     assert "superseded" not in counted["answers"]
     assert counted["coalesced"]["same"] >= len(TYPED), "and most ask for a text that is being written"

@@ -50,9 +50,7 @@ PEERS = {
         lambda p, s: {"prompt": p, "suffix": s},
         lambda reply: "".join(line["response"] for line in reply.lines),
     ),
-    "tabby": Peer(
-        "/v1/completions", "node", lambda p, s: {"segments": {"prefix": p, "suffix": s}}, _choice
-    ),
+    "tabby": Peer("/v1/completions", "node", lambda p, s: {"segments": {"prefix": p, "suffix": s}}, _choice),
 }
 
 

@@ -191,7 +191,9 @@ async def test_another_question_is_another_run(typing: Typing, more: dict[str, A
     assert not typing.joined("awaited")
 
 
-@pytest.mark.parametrize("more", [{"whole": True}, {"language": "python"}, {"replaces": False}, {"door": "lsp"}])
+@pytest.mark.parametrize(
+    "more", [{"whole": True}, {"language": "python"}, {"replaces": False}, {"door": "lsp"}]
+)
 async def test_who_knows_more_of_a_named_file_asks_the_same(typing: Typing, more: dict[str, Any]) -> None:
     first = typing.ask("total = s")
     older = await begun(typing, first)
