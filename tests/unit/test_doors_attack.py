@@ -116,7 +116,9 @@ async def test_bodies_beyond_the_limit_are_refused_unread(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ASKING)
-@pytest.mark.parametrize("text", ["x" * 7_000_000, "x = 1\n" * 1_000_000, "<|fim_suffix|>" * 400_000])
+@pytest.mark.parametrize(
+    "text", ["x" * 7_000_000, "x = 1\n" * 1_000_000, "<|fim_suffix|>" * 400_000, "function." * 700_000]
+)
 async def test_large_documents_stop_nobody(name: str, text: str) -> None:
     door = DOORS[name]
     async with standing() as house:
