@@ -98,10 +98,9 @@ async def test_five_dialects_share_one_document(home: Home, flags: tuple[str, ..
             texts.append(found["lsp"])
         after = await desk.status()
     assert sum(map(bool, texts)) > len(TYPED) // 2, "there was something to compare"
-    evaluated = after["reuse"]["evaluated"] - before["reuse"]["evaluated"]
+    tokens = [body["metrics"]["counters"]["tokens"]["evaluated"] for body in (before, after)]
+    evaluated = tokens[1] - tokens[0]
     assert evaluated <= 2 * len(TYPED), "each keystroke is evaluated once, not once for each client"
-    assert after["queue"]["cells_used"] < 2 * before["queue"]["cells_used"], "the text is held once"
-    assert after["queue"]["sequences"] <= len(PEERS)
     counted = after["metrics"]["counters"]
     assert "superseded" not in counted["answers"]
     assert counted["coalesced"]["same"] >= len(TYPED), "and most ask for a text that is being written"

@@ -191,13 +191,10 @@ async def test_another_question_is_another_run(typing: Typing, more: dict[str, A
     assert not typing.joined("awaited")
 
 
-@pytest.mark.parametrize(
-    "more", [{"whole": True}, {"language": "python"}, {"replaces": False}, {"door": "lsp"}]
-)
+@pytest.mark.parametrize("more", [{"whole": True}, {"language": "python"}, {"replaces": False}])
 async def test_who_knows_more_of_a_named_file_asks_the_same(typing: Typing, more: dict[str, Any]) -> None:
-    first = typing.ask("total = s")
-    older = await begun(typing, first)
-    newer = await joining(typing, msgspec.structs.replace(first, id="2", client="other", **more), "same")
+    older = await begun(typing, first := typing.ask("total = s"))
+    newer = await joining(typing, typing.ask("total = s", "other", **more), "same")
     typing.engine.go_on()
     assert (await older).raw == (await newer).raw == typing.rest(first)
     assert len(typing.engine.jobs) == 1
