@@ -7,7 +7,7 @@ disturb what it measures. asyncio sets TCP_NODELAY.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,6 +22,7 @@ CONNECT_S = 10.0
 READ_S = 600.0
 """A server that is silent for longer than this has failed; a prompt of 3,000 tokens may take minutes."""
 HEAD_LIMIT = 2**20
+_OF_A_CONNECTION = ("host", "connection", "content-length", "transfer-encoding")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -48,15 +49,28 @@ class Endpoint:
             )
         return cls(parts.hostname, port, parts.path.rstrip("/"))
 
-    def head(self, method: str, path: str, length: int) -> bytes:
-        """The request's head."""
+    def head(self, method: str, path: str, length: int, headers: Mapping[str, str] | None = None) -> bytes:
+        """The request's head; `headers` in place of our own, besides what belongs to a connection."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         lines = [f"{method} {self.base}{path} HTTP/1.1", f"Host: {host}:{self.port}", "Connection: close"]
         if length:
-            lines += ["Content-Type: application/json", f"Content-Length: {length}"]
+            lines.append(f"Content-Length: {length}")
+        if headers is not None:
+            lines += [f"{k}: {v}" for k, v in headers.items() if k.lower() not in _OF_A_CONNECTION]
+        elif length:
+            lines.append("Content-Type: application/json")
         if self.token:
             lines.append(f"Authorization: Bearer {self.token}")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer. `kind` is its content type."""
+
+    status: int
+    kind: str
+    body: bytes
 
 
 async def _within(work: Awaitable[T], seconds: float, what: str) -> T:
@@ -132,6 +146,24 @@ async def fetch(endpoint: Endpoint, method: str, path: str, body: bytes = b"") -
             f"{method} {path} on port {endpoint.port} was not answered in JSON ({len(whole)} bytes: {error})"
         )
         raise EngineFailed(why) from error
+
+
+async def exchange(
+    endpoint: Endpoint, method: str, path: str, body: bytes, headers: Mapping[str, str]
+) -> Reply:
+    """One answer whatever its status, to a request with the `headers` of another client."""
+    what = f"{method} {path} on port {endpoint.port}"
+    opening = asyncio.open_connection(endpoint.host, endpoint.port, limit=HEAD_LIMIT)
+    reader, writer = await _within(opening, CONNECT_S, what)
+    try:
+        writer.write(endpoint.head(method, path, len(body), headers) + body)
+        status, told = _head(await _within(reader.readuntil(b"\r\n\r\n"), READ_S, what))
+        chunked = "chunked" in told.get("transfer-encoding", "")
+        async with aclosing(_chunks(reader, what) if chunked else _plain(reader, told, what)) as pieces:
+            whole = b"".join([piece async for piece in pieces])
+        return Reply(status, told.get("content-type", ""), whole)
+    finally:
+        writer.transport.abort()
 
 
 async def events(endpoint: Endpoint, path: str, body: bytes) -> AsyncGenerator[Any, None]:

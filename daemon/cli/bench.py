@@ -25,7 +25,7 @@ from daemon.bench import (
     repository,
     soak,
 )
-from daemon.cli import batchbench, draftbench, floodbench, loadbench, pagingbench, polishbench
+from daemon.cli import batchbench, draftbench, floodbench, loadbench, pagingbench, polishbench, wirebench
 from daemon.cli.measuring import add as _add
 from daemon.cli.measuring import natural as _natural
 from daemon.cli.measuring import positive as _positive
@@ -67,6 +67,7 @@ def register(subparsers: Any) -> None:
     pagingbench.register(kinds)
     polishbench.register(kinds)
     floodbench.register(kinds)
+    wirebench.register(kinds)
 
 
 def _traced(parser: argparse.ArgumentParser) -> None:

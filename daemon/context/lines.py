@@ -25,6 +25,8 @@ _END_LINES: Final = 400
 _NAMES: Final = 40
 _REACH: Final = 2_000
 """Characters on each side in which names are looked for."""
+_LONG: Final = 2_000
+"""Characters of a line beyond which only its ends are looked at: no person wrote it."""
 _ENDED: Final = ("ruby", "lua")
 """Languages whose blocks are opened by the first word of a line and closed by `end`."""
 _COLON: Final = ("python", "scala", "")
@@ -100,12 +102,16 @@ class Place(NamedTuple):
 def place(text: str, offset: int, line: int, language: Language | None, most: int = MOST_LINES) -> Place:
     """The lines around an offset, at most `most` above; `line` is the number of the cursor's line."""
     start = text.rfind("\n", 0, offset) + 1
-    head = text[start:offset]
-    above = text[:start].rsplit("\n", most + 1)[:-1][-most:]
+    head = _ends(text[start:offset])
+    above = [_ends(one) for one in text[:start].rsplit("\n", most + 1)[:-1][-most:]]
     rest, *below = text[offset : offset + 2 * _REACH].split("\n", 60)[:60]
     deeper = deepens(head, language)
     indent = _expected(head, above, below, deeper, language)
     return Place(head, rest, above, line - len(above), below, indent, deeper)
+
+
+def _ends(line: str) -> str:
+    return line if len(line) <= _LONG else line[: _LONG // 2] + line[-_LONG // 2 :]
 
 
 def deepens(line: str, language: Language | None) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from cattrs import Converter
 from lsprotocol import types
-from pygls.exceptions import FeatureRequestError
+from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import (
@@ -226,6 +226,15 @@ class Protocol(LanguageServerProtocol):
         if window is None or not window.work_done_progress:
             return None
         return await lspbar.begin(self.progress, going)
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        """A request that cannot be understood is refused: its editor would wait for ever."""
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as error:
+            if "method" in data and isinstance(data.get("id"), int | str):
+                self._send_response(data["id"], error=error.to_response_error())
+            raise
 
     async def close(self) -> None:
         """The editor goes: nobody waits for anything."""

@@ -16,16 +16,16 @@ import msgspec
 from aiohttp import web
 
 from daemon.documents import positions
-from daemon.doors import llama
+from daemon.doors import llama, options, prompts
 from daemon.doors.answers import answer, client_key, new_id
 from daemon.doors.feedback import Told, tell
 from daemon.doors.house import HOUSE, House
 from daemon.doors.ledger import explained
+from daemon.doors.options import Number
 from daemon.doors.steady import Steady
 from daemon.doors.wire import parse, read_json, reply, within
 from daemon.errors import BadRequest, ForetypeError, Loading
-from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Sampling
-from daemon.settings import Complete
+from daemon.nouns import Completion, CompletionRequest, Extra, Sampling
 
 DOOR = "tabby"
 STEADY: web.AppKey[Steady] = web.AppKey("steady", Steady)
@@ -76,13 +76,12 @@ class Debug(msgspec.Struct, frozen=True, kw_only=True):
     disable_retrieval_augmented_code_completion: bool | None = None
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class Ask(prompts.Ours, frozen=True, kw_only=True):
     """Body of `POST /v1/completions` with `segments`. Others are ignored; `null` is as good as absent."""
 
-    language: str | None = None
     segments: Segments | None = None
-    temperature: float | None = None
-    seed: int | None = None
+    temperature: Number | None = None
+    seed: Number | None = None
     mode: str | None = None
     debug_options: Debug | None = None
 
@@ -110,7 +109,7 @@ async def completions(request: web.Request, raw: bytes) -> web.StreamResponse:
     model here is trained on."""
     body, house = parse(raw, Ask), request.app[HOUSE]
     debug = body.debug_options or Debug()
-    ask = _request(body, debug, house.settings.complete, client_key(request, DOOR, None))
+    ask = _request(request, body, debug)
     extras = request.app[STEADY].extras(ask.client, ask.path or "", ask.extras)
     ask = msgspec.structs.replace(ask, extras=extras)
     mode = body.mode or "standard"
@@ -122,7 +121,8 @@ async def completions(request: web.Request, raw: bytes) -> web.StreamResponse:
     return reply(shown)
 
 
-def _request(body: Ask, debug: Debug, defaults: Complete, client: str) -> CompletionRequest:
+def _request(request: web.Request, body: Ask, debug: Debug) -> CompletionRequest:
+    house = request.app[HOUSE]
     segments = body.segments or Segments()
     raw = debug.raw_prompt
     if raw is None and body.segments is None:
@@ -130,21 +130,22 @@ def _request(body: Ask, debug: Debug, defaults: Complete, client: str) -> Comple
     prefix, suffix, whole = (raw, "", False) if raw is not None else _document(segments)
     place = positions.pair(prefix, suffix)
     alone = raw is not None or bool(debug.disable_retrieval_augmented_code_completion)
+    path = None if raw is not None else path_of(segments.filepath or "") or body.path or None
     return CompletionRequest(
         id=new_id(),
-        client=client,
+        client=client_key(request, DOOR, body.client),
         door=DOOR,
         prefix=place.prefix,
         suffix=place.suffix,
-        path=None if raw is not None else path_of(segments.filepath or "") or None,
+        path=path,
         language=body.language or None,
         whole=whole,
         newline=place.newline,
         extras=() if raw is not None else _extras(segments),
-        limits=Limits(lines=defaults.lines, tokens=defaults.max_tokens, milliseconds=defaults.time_ms),
-        sampling=_sampling(body, defaults),
+        limits=options.limits(house, None, lines=body.lines),
+        sampling=_sampling(body, house),
         replaces=False,
-        context="none" if alone else "auto",
+        context="none" if alone or prompts.context_wish(request) == "off" else "auto",
     )
 
 
@@ -182,13 +183,12 @@ def _extras(segments: Segments) -> tuple[Extra, ...]:
     return tuple(found)
 
 
-def _sampling(body: Ask, defaults: Complete) -> Sampling:
+def _sampling(body: Ask, house: House) -> Sampling:
     """Who asks with a temperature and without a seed wants another answer each time."""
-    temperature = defaults.temperature if body.temperature is None else body.temperature
-    within("temperature", temperature, 0, 5)
-    within("seed", body.seed or 0, 0, 2**64)
-    seed = secrets.randbelow(2**32) if body.seed is None and temperature > 0 else body.seed or 0
-    return Sampling(temperature=temperature, top_p=defaults.top_p, seed=seed & 0xFFFFFFFF)
+    found = options.sampling(house, body.temperature, None, seed=body.seed)
+    if body.seed is None and found.temperature > 0:
+        return msgspec.structs.replace(found, seed=secrets.randbelow(2**32))
+    return found
 
 
 async def _debug(house: House, debug: Debug, done: Completion | None) -> dict[str, Any]:

@@ -27,9 +27,20 @@ _SPENT: tuple[StopReason, ...] = ("time", "limit")
 
 def question(asked: CompletionRequest) -> CompletionRequest:
     """A request without what may differ between those that share a run: who asks, how far the person has
-    typed, and how the answer is shown."""
+    typed, how the answer is shown, and what is known of a file that has a name anyway."""
+    language = None if asked.path else asked.language
     return msgspec.structs.replace(
-        asked, id="", client="", door="", prefix="", found="", newline="\n", replaces=True, manual=False
+        asked,
+        id="",
+        client="",
+        door="",
+        prefix="",
+        found="",
+        newline="\n",
+        replaces=True,
+        manual=False,
+        whole=False,
+        language=language,
     )
 
 

@@ -83,6 +83,15 @@ def test_typing_with_context(tiny_model: Path, trace: Path, tmp_path: Path) -> N
     assert figures["evaluated_p50"] <= 4
 
 
+def test_recorded_clients(tiny_model: Path) -> None:
+    wire = Path(__file__).resolve().parent.parent / "data" / "wire"
+    sessions = [word for path in sorted(wire.glob("*.jsonl")) for word in ("--session", str(path))]
+    figures = measured("wire", "--model", str(tiny_model), *sessions)["figures"]
+    assert (figures["requests"], figures["answered"], figures["invalid"]) == (54, 54, 0)
+    assert (figures["requests_infill"], figures["requests_tabby"]) == (51, 1)
+    assert figures["ms_p50_infill"] > 0
+
+
 def test_exactness(tiny_model: Path, trace: Path) -> None:
     words = ("exactness", "--model", str(tiny_model), "--trace", str(trace), "--start", "0", "--limit", "8")
     figures = measured(*words)["figures"]

@@ -46,6 +46,8 @@ class Editor:
     """Notifications of the server."""
     asked: list[dict[str, Any]] = field(default_factory=list)
     """Its requests; each is answered with null."""
+    stray: list[dict[str, Any]] = field(default_factory=list)
+    """Its answers to what was no request."""
     waiting: dict[int, asyncio.Future[dict[str, Any]]] = field(default_factory=dict)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
@@ -67,7 +69,11 @@ class Editor:
 
     async def _take(self, message: dict[str, Any]) -> None:
         if "method" not in message:
-            self.waiting.pop(message["id"]).set_result(message)
+            future = self.waiting.pop(message["id"], None)
+            if future is None:
+                self.stray.append(message)
+            else:
+                future.set_result(message)
         elif "id" in message:
             self.asked.append(message)
             self.send(frame({"id": message["id"], "result": None}))

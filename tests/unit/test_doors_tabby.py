@@ -196,6 +196,19 @@ async def test_sampling() -> None:
         assert others[0].seed != others[1].seed, "who asks again wants another one"
 
 
+async def test_what_other_dialects_understand_is_understood() -> None:
+    async with standing() as house:
+        await ask(house, lines="free", client="mine", path="a.py", temperature=-1, seed=-1)
+        await ask(house, {"filepath": "b.py"}, path="a.py")
+        off = {"User-Agent": "node", "x-foretype-context": "off"}
+        assert (await house.ask("POST", "/v1/completions", {"segments": SEGMENTS}, off)).status == 200
+        first, named, alone = house.pipeline.requests
+        assert (first.client, first.path, first.limits.lines) == ("mine", "a.py", "free")
+        assert (first.sampling.temperature, first.sampling.seed, first.context) == (0.0, 0, "auto")
+        assert named.path == "b.py"
+        assert alone.context == "none"
+
+
 async def test_next_edits_are_not_invented() -> None:
     async with standing() as house:
         answer = await ask(house, mode="next_edit_suggestion")
@@ -233,8 +246,8 @@ async def test_the_prompt_is_told_when_asked_for() -> None:
     [
         ({"debug_options": {}}, "segments"),
         ({"segments": []}, "segments"),
-        ({"segments": SEGMENTS, "temperature": -1}, "temperature"),
-        ({"segments": SEGMENTS, "seed": -1}, "seed"),
+        ({"segments": SEGMENTS, "temperature": "warm"}, "temperature"),
+        ({"segments": SEGMENTS, "seed": 2**65}, "seed"),
         ({"segments": {"prefix": 3}}, "prefix"),
     ],
 )

@@ -162,6 +162,15 @@ async def test_another_question_is_another_run(typing: Typing, more: dict[str, A
     assert not typing.joined("awaited")
 
 
+@pytest.mark.parametrize("more", [{"whole": True}, {"language": "python"}, {"replaces": False}])
+async def test_who_knows_more_of_a_named_file_asks_the_same(typing: Typing, more: dict[str, Any]) -> None:
+    older = await begun(typing, first := typing.ask("total = s"))
+    newer = await joining(typing, typing.ask("total = s", "other", **more), "same")
+    typing.engine.go_on()
+    assert (await older).raw == (await newer).raw == typing.rest(first)
+    assert len(typing.engine.jobs) == 1
+
+
 async def test_equal_texts_of_two_clients_without_a_name_are_two_documents(typing: Typing) -> None:
     await begun(typing, typing.ask("total = s", path=None))
     asyncio.create_task(typing.pipeline.complete(typing.ask("total = s", "other", path=None)))  # noqa: RUF006
