@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, client_capabilities
-from support.lsp import Editor, edit, frame, place
+from support.living import COMMAND, Home, alive, home
+from support.lsp import Server, edit, frame, place, started
 from support.waiting import until
-from test_life_daemon import COMMAND, Home, alive, home
 
 from daemon.doors import client
 
@@ -22,35 +21,8 @@ __all__ = ["home"]
 TEXT = "# é😀\r\ndef total(order):\r\n    return \r\n"
 
 
-class Server(Editor):
-    """An editor with its server in a process of its own."""
-
-    process: asyncio.subprocess.Process
-
-
-@contextlib.asynccontextmanager
-async def editor(home: Home, *arguments: str) -> AsyncIterator[Server]:
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        "lsp",
-        "--stdio",
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=home.environment,
-        cwd=home.folder,
-    )
-    assert process.stdin
-    assert process.stdout
-    one = Server(process.stdin.write, process.stdout)
-    one.process = process
-    listening = asyncio.create_task(one.listen())
-    try:
-        yield one
-    finally:
-        process.stdin.close()
-        await asyncio.wait_for(process.wait(), 10)
-        await listening  # fails on whatever was no frame
+def editor(home: Home, *arguments: str) -> contextlib.AbstractAsyncContextManager[Server]:
+    return started([*COMMAND, "lsp", "--stdio", *arguments], home.environment)
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.ticking import load
 
 from daemon.engine.binding import Context, Model, Part
 from daemon.engine.startup import kv_type
 from daemon.settings import Engine
-from tests.support import ticking
 
 CALLS = [48] * 12 + [1, 1, 2, 70, 1]
 """Rows of decode calls: prompt slices, single rows behind 512 positions, and more rows than a tile has."""
@@ -16,7 +16,7 @@ CALLS = [48] * 12 + [1, 1, 2, 70, 1]
 
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> Model:
-    return ticking.load(tiny_model)
+    return load(tiny_model)
 
 
 def evaluated(context: Context, text: np.ndarray) -> list[np.ndarray]:
