@@ -23,11 +23,23 @@ MAX_MS = 600_000
 MAX_CLIENT = 200
 UNANSWERED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine")
 """Stops of requests that got nothing of what they asked for."""
+CUT: tuple[StopReason, ...] = ("limit", "time", "window")
+"""Stops that other dialects call `length`."""
 
 
 def new_id() -> str:
     """A request id nobody can guess."""
     return f"cmpl-{secrets.token_hex(8)}"
+
+
+def shown(done: Completion) -> str:
+    """The text of an answer; none where it came too late for its cursor."""
+    return "" if done.stop == "superseded" else done.text
+
+
+def prompt_tokens(done: Completion) -> int:
+    """Tokens of the prompt; of a run that another request counts, by its parts."""
+    return done.counters.prompt or sum(segment.tokens for segment in done.segments)
 
 
 def client_key(request: web.Request, door: str, named: str | None) -> str:
