@@ -16,8 +16,8 @@ from typing import Any
 
 from daemon import roots
 from daemon.bench import cursors, ours, quality, rig, survey, wire
-from daemon.bench.faults import faults
 from daemon.bench.cursors import Cursor
+from daemon.bench.faults import faults
 from daemon.bench.outcome import Outcome, table
 from daemon.errors import BadRequest
 
