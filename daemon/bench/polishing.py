@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,13 @@ from daemon import roots
 from daemon.bench import cursors, ours, quality, rig, survey, wire
 from daemon.bench.cursors import Cursor
 from daemon.bench.faults import faults
-from daemon.bench.outcome import Outcome, table
+from daemon.bench.outcome import Outcome, Progress, table
 from daemon.errors import BadRequest
 
 LIMIT = 500
 TOKENS, SHORT = 64, 12
 FAULTS = ("duplicated", "unbalanced", "restyled", "opened")
 _EXAMPLES = 20
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
