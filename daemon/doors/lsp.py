@@ -29,7 +29,7 @@ from pygls.protocol import (
 
 import daemon
 from daemon.documents.positions import Encoding
-from daemon.doors import lspbar, lspitems
+from daemon.doors import lspitems, lspprogress
 from daemon.doors.lsplink import Link
 from daemon.doors.lspnews import Bar, Going, News
 from daemon.doors.lspshim import Shim
@@ -225,7 +225,7 @@ class Protocol(LanguageServerProtocol):
         window = self.client_capabilities.window
         if window is None or not window.work_done_progress:
             return None
-        return await lspbar.begin(self.progress, going)
+        return await lspprogress.begin(self.progress, going)
 
     async def close(self) -> None:
         """The editor goes: nobody waits for anything."""
