@@ -133,7 +133,8 @@ async def stream(
     last: Callable[[T], Iterable[Any]],
     form: Form,
 ) -> web.StreamResponse:
-    """The same for whatever work: `last` of its result are the events that end the stream."""
+    """Answer with events: `piece` of each text that `work` tells, then what `last` makes of its result, or an
+    error in their place."""
     events = Events(request, form)
 
     async def on_text(text: str) -> None:

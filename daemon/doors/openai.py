@@ -150,7 +150,7 @@ async def _answered(request: web.Request, body: Ask, door: str, shape: _Shape) -
 def _request(request: web.Request, body: Ask, house: House, door: str) -> CompletionRequest:
     prompts.no_messages(body.messages)
     if body.echo:
-        raise BadRequest("`echo` is not done: the answer is what belongs at the cursor and nothing else")
+        raise BadRequest("`echo` is not done: an answer is what belongs at the cursor", "Leave the field out")
     if body.logprobs:
         raise BadRequest("`logprobs` are not told", "Leave the field out")
     within("n", body.n or 1, 0, 2**31)
