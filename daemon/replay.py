@@ -126,10 +126,7 @@ def _comparable(entry: Entry) -> Content:
     if entry.warm:
         raise BadRequest("the request only warmed the cache: there is no answer to compare")
     if entry.recall:
-        raise BadRequest(
-            "the answer was known already: nothing was evaluated for it",
-            "`foretype explain` names the request that it came from",
-        )
+        raise BadRequest("the answer was known already: nothing was evaluated for it")
     if entry.cut and not content.text:
         raise BadRequest(f"nothing was generated before the request ended ({entry.stop})")
     return content

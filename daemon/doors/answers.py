@@ -23,8 +23,6 @@ MAX_MS = 600_000
 MAX_CLIENT = 200
 UNANSWERED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine")
 """Stops of requests that got nothing of what they asked for."""
-CUT: tuple[StopReason, ...] = ("limit", "time", "window")
-"""Stops that other dialects call `length`."""
 
 
 def new_id() -> str:

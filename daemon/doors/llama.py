@@ -19,6 +19,8 @@ UNFINISHED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine", "off"
 """Stops after which a text is not worth showing."""
 _STOP_TYPES: dict[str, str] = {"eos": "eos", "word": "word", **dict.fromkeys(UNFINISHED, "none")}
 """Everything else is a limit, as llama-server calls its own dedent and time stops."""
+CUT: tuple[StopReason, ...] = ("limit", "time", "window")
+"""Stops that OpenAI's and Ollama's dialects call `length`."""
 _ABSENT = object()
 
 

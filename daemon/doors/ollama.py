@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from daemon.doors import llama, options, prompts
-from daemon.doors.answers import CUT, answer, prompt_tokens, shown, streamed
+from daemon.doors.answers import answer, prompt_tokens, shown, streamed
 from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
 from daemon.doors.wire import LINES, read_json, reply
@@ -114,7 +114,7 @@ def _loaded(house: House, name: str, keep_alive: Any) -> web.Response:
 def _told(done: Completion) -> dict[str, Any]:
     """Reason, counts and nanoseconds. `context`, the ids of a chat so far, is empty."""
     work, times = done.counters, done.timings
-    length = done.stop in CUT
+    length = done.stop in llama.CUT
     return {
         "done_reason": "length" if length else "load" if done.stop == "warm" else "stop",
         "context": [],

@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from daemon.doors import llama, options, prompts, tabby
-from daemon.doors.answers import CUT, prompt_tokens, shown, stream
+from daemon.doors.answers import prompt_tokens, shown, stream
 from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
 from daemon.doors.several import several
@@ -188,7 +188,7 @@ def _choice(text: dict[str, Any], index: int, done: Completion | None) -> dict[s
     """`stop_reason` is vLLM's: the stop string; here also any other reason in our own words."""
     if done is None:
         return {"index": index, **text, "finish_reason": None}
-    finish = "length" if done.stop in CUT else "stop"
+    finish = "length" if done.stop in llama.CUT else "stop"
     return {"index": index, **text, "finish_reason": finish, "stop_reason": done.stop_word or done.stop}
 
 
