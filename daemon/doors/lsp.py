@@ -14,7 +14,6 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from cattrs import Converter
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError
 from pygls.io_ import run_async
@@ -260,9 +259,9 @@ async def serve(reader: asyncio.StreamReader, writer: Writer, link: Link, index:
     return protocol.code
 
 
-def _converter() -> Converter:
+def _converter() -> Any:
     """What pygls has no type for stays as JSON has it."""
-    converter: Converter = default_converter()  # type: ignore[no-untyped-call]
+    converter = default_converter()  # type: ignore[no-untyped-call]
     for kind in (JsonRPCNotification, JsonRPCRequestMessage):
         converter.register_structure_hook(kind, lambda body, kind: kind(**{"params": None, **body}))
     return converter
