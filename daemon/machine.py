@@ -42,8 +42,10 @@ class EngineProfile(Noun, frozen=True):
 
     model: ModelFacts
     backend: str
+    """CPU, CUDA, Metal, Vulkan, …"""
     device: str
     why: str
+    """Why this backend and these sizes, in words."""
     threads: int
     context: int
     """Cells of the KV cache, in tokens."""
@@ -54,9 +56,11 @@ class EngineProfile(Noun, frozen=True):
     load_ms: float = 0.0
     kv_bytes: int = 0
     compute_bytes: int = 0
+    """llama.cpp's own compute buffers."""
     tick_tokens: int = 64
     """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
     kv_type: str = "f16"
+    """Of keys and values; `f16+bf16`: of keys, and of values."""
     flash_attention: bool = True
     chosen: Backend = Backend()
 

@@ -232,9 +232,11 @@ class Completion(Noun, frozen=True):
     segments: tuple[Segment, ...] = ()
     reason: str = ""
     window: str = ""
+    """The window class and why."""
     epoch: int = 0
     language: str = ""
     head: str = ""
+    """See Prompt.head."""
     coalesced: str = ""
     """See Generation.joined."""
     recall: Literal["", "typed", "exact", "prefetched"] = ""

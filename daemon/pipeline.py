@@ -37,7 +37,7 @@ from daemon.runs.coalescing import Runs
 from daemon.runs.seats import Run, Seat, Turn
 from daemon.settings import Settings
 from daemon.switches import OFF, hushed
-from daemon.vocabulary import tokenizer_of
+from daemon.tokenizer import tokenizer_of
 
 OnText = Callable[[str], Awaitable[None]]
 Record = Callable[[Planned, Submit, Generation, Completion], None]

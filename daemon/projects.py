@@ -48,19 +48,19 @@ class Narrowing(msgspec.Struct, frozen=True):
     """Folder, and what is left out below it."""
     switches: tuple[tuple[Switches, tuple[str, ...]], ...] = ()
     """The user's, then those of projects; each with the file's names that its patterns may match."""
-    inside: tuple[bool, bool] = (False, False)
-    """Whether comments, and strings, are answered in without being asked for."""
+    comments: bool = False
+    strings: bool = False
+    """Whether there are answers inside of these without being asked for."""
 
     def apply(self, request: CompletionRequest) -> CompletionRequest:
         """The same question with lower limits, whatever limits it came with."""
         for values in self.values:
             request = _narrower(request, values)
-        comments, strings = self.inside
         request = msgspec.structs.replace(
             request,
             limits=msgspec.structs.replace(request.limits, lines=self._lines(request)),
-            comments=comments or request.comments or request.manual,
-            strings=strings or request.strings or request.manual,
+            comments=self.comments or request.comments or request.manual,
+            strings=self.strings or request.strings or request.manual,
         )
         if not self.left_out or not request.extras:
             return request
@@ -76,10 +76,8 @@ class Narrowing(msgspec.Struct, frozen=True):
         named += [request.language.lower()] if request.language else []
         (users, names), *projects = self.switches
         own = users.at(names, named)
-        if own == "off" or asked in (
-            "auto",
-            users.lines,
-        ):  # doors put the setting where a client says nothing
+        said_nothing = asked in ("auto", users.lines)  # doors put the setting in its place
+        if own == "off" or said_nothing:
             asked = own
         for switched, names in projects:
             asked = shorter(asked, switched.at(names, named))
@@ -112,7 +110,7 @@ class Projects:
         if any(map(self._own.match, names)):
             return Narrowing(off="complete.ignore in the settings leaves this file out")
         values, left_out, switched = [], [(os.sep, self._own)], [(self._switches, names)]
-        inside = [self._settings.complete.comments, self._settings.complete.strings]
+        comments, strings = self._settings.complete.comments, self._settings.complete.strings
         for top, inner in places:
             if (project := self._at(top)) is None:
                 continue
@@ -121,13 +119,14 @@ class Projects:
             values.append(project.values)
             left_out.append((top, project.left_out))
             switched.append((project.switches, (inner,)))
-            inside[0] &= project.values.get("complete.comments", True)
-            inside[1] &= project.values.get("complete.strings", True)
+            comments &= project.values.get("complete.comments", True)
+            strings &= project.values.get("complete.strings", True)
         return Narrowing(
             values=tuple(values),
             left_out=tuple(left_out),
             switches=tuple(switched),
-            inside=(inside[0], inside[1]),
+            comments=comments,
+            strings=strings,
         )
 
     def spec(self, spec: RootSpec) -> RootSpec:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from itertools import takewhile
-from typing import Any
 
 import msgspec
 
@@ -74,13 +73,10 @@ def entry(
         timings=generation.timings,
         sampling=job.sampling,
         warm=job.warm,
-        **_said(completion),
+        stop=completion.stop, note=completion.note, trims=completion.trims,
+        coalesced=completion.coalesced, recall=completion.recall,
         content=None if planned.document.why == DENIED else _content(job, generation, completion),
-    )
-
-
-def _said(completion: Completion) -> dict[str, Any]:
-    return {name: getattr(completion, name) for name in ("stop", "note", "trims", "coalesced", "recall")}
+    )  # fmt: skip
 
 
 def _content(job: Submit, generation: Generation, completion: Completion) -> Content:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from daemon.bench import direct, stats
 from daemon.bench.direct import Direct, Timed
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.engine.frames import LANES, Lane
 
 STREAMS = 8
@@ -34,7 +34,6 @@ KNOBS: dict[str, dict[str, int]] = {
     "tick_ms_40": {"tick_ms": 40},
     "max_delay_0": {"max_delay_ms": 0},
 }
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

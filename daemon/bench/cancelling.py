@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
 from typing import Any
 
 from daemon.bench import exactness, ours, rig, stats, traces
-from daemon.bench.outcome import Outcome, table
+from daemon.bench.outcome import Outcome, Progress, table
 from daemon.errors import EngineFailed
 
 REQUESTS = 40
@@ -17,7 +16,6 @@ APART_S = 0.03
 TOKENS = 64
 QUIET_S = 30.0
 """An engine that is busy for longer after everybody has left does not stop at all."""
-Progress = Callable[[int, int], None]
 
 
 def bodies(seed: int, count: int) -> list[bytes]:

@@ -16,14 +16,14 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from daemon.bench import exactness, ours, rig, stats, traces, wire
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import BadRequest
 
 EDITS = 300
@@ -36,7 +36,6 @@ Z90 = 1.2815515655446004
 """Standard normal quantile of 0.9."""
 SIDES = {"alone": 0, "shared": round(MOMENT_S * 1000)}
 """Measurement → complete.coalesce_ms."""
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ from pathlib import Path
 from daemon import roots
 from daemon.bench import repo, stats
 from daemon.bench.indexchild import IndexChild
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.context import cursor, window
 from daemon.context.layout import Layout
 from daemon.context.planner import Planned, Planner
@@ -44,7 +44,6 @@ from indexer.records import FileRow
 from indexer.render import CALLABLES
 from indexer.vocabulary import FORMAT, Vocabulary
 
-Progress = Callable[[int, int], None]
 _FILES, _VISITS = 4, 4
 """Files of one piece of work, and the places at which each is asked for."""
 _LEAST_LINES = 12

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from daemon.bench.acceptance import Accepted, faults
+from daemon.bench.faults import Accepted, faults
 from indexer.languages import registry
 from indexer.languages.registry import Language
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from rich.table import Table
 
 from daemon.bench import draftrig, keystrokes, quality, stats, traces
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.engine.binding import Ids
 from daemon.engine.costs import RowCosts
 from daemon.engine.drafts import FREE, MODEL, NAMES, Drafts
@@ -50,7 +50,6 @@ VARIANTS: dict[str, frozenset[str]] = {  # the prompts have no context, and ther
     "model_gpu": frozenset({MODEL}),
     "all_gpu": frozenset(NAMES),
 }
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from daemon.bench import keystrokes, ours, rig, stats, traces, wire
 from daemon.bench.keystrokes import Pair, Plan
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.doors.ledger import MOST
 from daemon.errors import BadRequest, EngineFailed
 from daemon.settings import Ledger
@@ -30,7 +30,6 @@ LONGEST_S = 10.0
 """As long as idle work may take for the stable context of a file, and the anchor behind it."""
 _SUFFIXES = {"rustcode": ".rs", "json-crdt-patch": ".ts"}
 """Extension of the documents that the known traces type; others are plain text."""
-Progress = Callable[[int, int], None]
 Shown = tuple[tuple[str, int], ...]
 
 

@@ -20,12 +20,11 @@ from typing import Any
 from daemon import roots
 from daemon.bench.churn import WORDS, Work
 from daemon.bench.indexchild import IndexChild
-from daemon.bench.outcome import Outcome, table
+from daemon.bench.outcome import Outcome, Progress, table
 from indexer.errors import IndexDamaged
 from indexer.frames import DATABASE, Plan, RootState
 from indexer.read import Reader
 
-Progress = Callable[[int, int], None]
 _ROUND = 25
 """Operations between two comparisons."""
 _PATIENCE_S = 120.0

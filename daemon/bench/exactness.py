@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.table import Table
 
 from daemon.bench import keystrokes, ours, rig, stats, traces
-from daemon.bench.outcome import Figures, Outcome, show, table
+from daemon.bench.outcome import Figures, Outcome, Progress, show, table
 from daemon.errors import BadRequest
 
 TOKENS = 16
@@ -28,7 +28,6 @@ ENOUGH = 200
 LINE = 12
 """A line shorter than this is not typed again."""
 UNEXPLAINED = "UNEXPLAINED"
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from daemon.bench import cancelling, exactness, ours, rig, stats, traces, typists
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import ForetypeError, Overloaded
 
 RATE = 200
@@ -31,7 +31,6 @@ _LAST_S = 10.0
 _SETTLED_S = 2.0
 """From the begin of the flood to the first look at memory: its burst has been let in by then."""
 _MB = 1e6
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

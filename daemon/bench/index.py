@@ -13,13 +13,12 @@ from pathlib import Path
 from daemon import roots
 from daemon.bench import repo, stats
 from daemon.bench.indexchild import IndexChild
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from indexer import similarity
 from indexer.frames import DATABASE, Plan, RootState
 from indexer.read import Reader
 from indexer.records import FileRow
 
-Progress = Callable[[int, int], None]
 _MB = 1e6
 _EDITS = {
     ".py": "\n\ndef {name}(first: int) -> int:\n    return first\n",

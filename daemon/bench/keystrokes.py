@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +10,13 @@ from pathlib import Path
 from rich.table import Table
 
 from daemon.bench import ours, peer, rig, sessions, stats, traces
-from daemon.bench.outcome import Figures, Outcome, show, table
+from daemon.bench.outcome import Figures, Outcome, Progress, show, table
 from daemon.errors import BadRequest
 
 TOKENS = 12
 SHORT_PROMPT = 64
 """Below this many tokens, more than half of a prompt is no re-evaluation worth a count."""
 PERCENTS = (0.5, 0.9, 0.99)
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

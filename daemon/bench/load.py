@@ -21,7 +21,7 @@ from typing import Any
 from daemon import roots
 from daemon.bench import crowd, loadtable, ours, repo, rig, stats, survey, traces, typists
 from daemon.bench.crowd import Crowd, Side
-from daemon.bench.outcome import Outcome
+from daemon.bench.outcome import Outcome, Progress
 from daemon.errors import BadRequest
 from daemon.settings import Server
 
@@ -44,7 +44,6 @@ _NAIVE: dict[str, Any] = {
 }
 _WHOLE = 65_536
 """Tokens: more than any file here has."""
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ import psutil
 from rich.table import Table
 
 Figures = dict[str, float]
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
 
 
 @dataclass(slots=True)

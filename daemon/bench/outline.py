@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from daemon.bench import stats
-from daemon.bench.outcome import Outcome, table
+from daemon.bench.outcome import Outcome, Progress, table
 from indexer import crew, outline, parse, tokens
 from indexer.errors import ParseBudgetExceeded
 from indexer.languages import registry
 from indexer.languages.registry import Language
 from indexer.records import ParsedFile
 
-Progress = Callable[[int, int], None]
 _CLASSES = frozenset(("class", "interface", "struct", "trait", "enum"))
 _BUDGET_S = 10.0
 

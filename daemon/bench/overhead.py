@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 
 from daemon.bench import exactness, ours, rig, stats, traces
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import EngineFailed
 
 TOKENS = 12
@@ -19,7 +19,6 @@ MB = 1e6
 SETTLE_S = 2.0
 """How long the engine must have done nothing before silence is measured: it evaluates ahead after answers."""
 SETTLED_WITHIN_S = 120.0
-Progress = Callable[[int, int], None]
 
 
 def processes(pid: int) -> list[psutil.Process]:

@@ -14,14 +14,14 @@ import itertools
 import os
 import random
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 from daemon.bench import exactness, ours, repo, rig, stats
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import EngineFailed
 
 FILES = 24
@@ -37,7 +37,6 @@ _PAGED_S = 180.0
 _SLACK = 48 * 2**20
 """What the engine's own memory may grow by while it works: buffers, logits, lists."""
 _MB = 2**20
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""`foretype bench polish`: real generations at seeded places of real files
+"""`foretype bench polish`: real generations at seeded places of real files.
 
-Every answer is put in where it belongs and judged by acceptance.py, and so is the model's raw text there: the
+Every answer is put in where it belongs and judged by faults.py, and so is the model's raw text there: the
 difference is what polish does. Every other request comes from a client that can only insert, and every fifth
 has room for a few tokens only, so that texts end in the middle. Examples name positions, no text.
 """
@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from daemon import roots
 from daemon.bench import cursors, ours, quality, rig, survey, wire
-from daemon.bench.acceptance import faults
 from daemon.bench.cursors import Cursor
-from daemon.bench.outcome import Outcome, table
+from daemon.bench.faults import faults
+from daemon.bench.outcome import Outcome, Progress, table
 from daemon.errors import BadRequest
 
 LIMIT = 500
 TOKENS, SHORT = 64, 12
 FAULTS = ("duplicated", "unbalanced", "restyled", "opened")
 _EXAMPLES = 20
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,8 @@ def places(plan: Plan) -> list[Cursor]:
     if plan.tasks is not None:
         rows = quality.sample(quality.load(plan.tasks), plan.limit, plan.seed)
         return cursors.of_tasks((t.name, t.prompt, t.suffix, t.solution) for t in rows)
-    assert plan.root is not None
+    if plan.root is None:
+        raise BadRequest("there is nothing to complete", "Give --tasks or --root")
     with tempfile.TemporaryDirectory(prefix="foretype-", ignore_cleanup_errors=True) as name:
         copy = survey.copy(plan.root, roots.normal(Path(name)) / "root")
     found = cursors.draw(copy.texts, plan.limit, plan.seed)

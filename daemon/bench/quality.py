@@ -11,7 +11,7 @@ import gzip
 import hashlib
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +22,11 @@ from rich.table import Table
 from daemon import instance, loading
 from daemon.bench import ours, peer, rig, stats
 from daemon.bench.journal import Journal, Row
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import BadRequest
 
 TOKENS = 64
 PEER = "peer"
-Progress = Callable[[int, int], None]
 VARIANTS: dict[str, dict[str, Any]] = {
     "anchored_0": {"anchor_lines": 0},
     "anchored_3": {"anchor_lines": 3},

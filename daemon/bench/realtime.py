@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from daemon.bench import keystrokes, ours, peer, rig, stats, traces, wire
-from daemon.bench.keystrokes import Plan, Progress
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.keystrokes import Plan
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import BadRequest, ForetypeError
 from daemon.settings import Complete
 

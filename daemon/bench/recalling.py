@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -26,7 +26,7 @@ from rich.table import Table
 
 from daemon.bench import keystrokes, ours, rig, stats, traces
 from daemon.bench.keystrokes import Plan
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import BadRequest
 from daemon.recall.memory import LEVELS
 
@@ -36,7 +36,6 @@ BURST_S = 1.0
 LONGEST_S = 4.0
 FEW = 4
 """Prompt tokens."""
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

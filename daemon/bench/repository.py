@@ -21,7 +21,7 @@ from daemon.bench import contrast, gathering, masking, ours, rig, stats, survey
 from daemon.bench.gathering import Shelf
 from daemon.bench.journal import Journal, Row
 from daemon.bench.masking import Mask, Source
-from daemon.bench.outcome import Outcome
+from daemon.bench.outcome import Outcome, Progress
 from daemon.errors import BadRequest, EngineFailed
 from daemon.settings import Context
 from indexer import crew, tokens
@@ -33,7 +33,6 @@ _RESERVE = 2048
 """Tokens of the model's context that the window and the answer need."""
 _UNHURRIED = {"slice": 256, "draft": "off"}
 """Nobody types: prompts are evaluated in full batches, and each step has one row."""
-Progress = Callable[[int, int], None]
 Gather = Callable[[Shelf, Mask, int], list[gathering.Extra]]
 VARIANTS: dict[str, tuple[dict[str, Any], Gather]] = {
     "none": ({"context": "none"}, gathering.nothing),

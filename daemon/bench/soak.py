@@ -17,9 +17,9 @@ from pathlib import Path
 
 from daemon import roots
 from daemon.bench.churn import WORDS, Work
-from daemon.bench.equivalence import Progress, dump, ready, settled, silent
+from daemon.bench.equivalence import dump, ready, settled, silent
 from daemon.bench.indexchild import IndexChild
-from daemon.bench.outcome import Figures, Outcome, table
+from daemon.bench.outcome import Figures, Outcome, Progress, table
 from indexer.frames import DATABASE, Plan
 from indexer.read import Reader
 

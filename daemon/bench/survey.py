@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.bench.indexchild import IndexChild
 from daemon.bench.masking import Mask, Source, masked
+from daemon.bench.outcome import Progress
 from daemon.errors import BadRequest
 from indexer import git, syntax, walk
 from indexer.errors import RootUnavailable
@@ -18,7 +19,6 @@ from indexer.frames import DATABASE, Plan
 from indexer.languages import registry
 from indexer.read import Reader
 
-Progress = Callable[[int, int], None]
 _BUDGET_S = 10.0
 _NAMED = re.compile(r"identifier$|^(constant|name|variable_name|word)$")
 """Kinds of leaves that are names in the grammars of the index."""

@@ -25,7 +25,7 @@ def register(subparsers: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    body = rows.ask(arguments, "GET", f"?last={arguments.last}")
+    body = rows.ask(arguments, "GET", f"{rows.LEDGER}?last={arguments.last}")
     if not arguments.json:
         _draw(body)
     return 1 if body.get("audit_wrong") else 0

@@ -73,13 +73,9 @@ def _nothing(editor: Editor, others: list[Caller], body: dict[str, Any]) -> Verd
 
 
 def _came(editor: Editor, mine: list[Caller], now: float) -> Verdict:
-    asked, answered, shown, failed = (
-        sum(getattr(caller, field) for caller in mine)
-        for field in ("requests", "answered", "shown", "failed")
-    )
-    request, answer = (
-        max(getattr(caller, field) for caller in mine) for field in ("last_request", "last_answer")
-    )
+    asked, answered = sum(one.requests for one in mine), sum(one.answered for one in mine)
+    shown, failed = sum(one.shown for one in mine), sum(one.failed for one in mine)
+    request, answer = max(one.last_request for one in mine), max(one.last_answer for one in mine)
     why = next((caller.last_failure for caller in mine if caller.last_failure), "")
     text = f"{editor.title}: {asked} requests, {answered} answered, {shown} with text"
     text += f"; the last came {report.duration(now - request)} ago"
@@ -87,17 +83,11 @@ def _came(editor: Editor, mine: list[Caller], now: float) -> Verdict:
     if failed:
         text += f"; {failed} failed, the last with `{why}`"
     if not answered and not waits:
-        return (
-            "fail",
-            text,
-            "`foretype status` says what the model waits for, `foretype logs` what went wrong",
-        )
+        todo = "`foretype status` says what the model waits for, `foretype logs` what went wrong"
+        return "fail", text, todo
     if answer < request and failed and not waits:
         return "warn", text, "`foretype status` says what is refused and why"
     if answered and not shown:
-        return (
-            "warn",
-            text,
-            "`foretype audit` shows what was asked; `complete.on` and project files switch it off",
-        )
+        todo = "`foretype audit` shows what was asked; `complete.on` and project files switch it off"
+        return "warn", text, todo
     return "ok", text, ""

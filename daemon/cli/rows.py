@@ -1,4 +1,4 @@
-"""What the commands about ledger rows share: their options, and the question to the daemon."""
+"""What the commands about the ledger share: their options, and the question to the daemon."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 from daemon.cli import common
 from daemon.doors import client
+
+LEDGER = "/v1/ledger"
 
 
 def add_options(parser: argparse.ArgumentParser, *, one: bool) -> None:
@@ -26,13 +28,11 @@ def ask(
     method: str,
     path: str,
     timeout: float = client.TIMEOUT_S,
-    *,
-    below: str = "/v1/ledger",
 ) -> dict[str, Any]:
-    """What the daemon answers at `path` below another; printed when JSON is asked for."""
+    """What the daemon answers at `path`; printed when JSON is asked for."""
     token = common.load(arguments).server.token
     at = dataclasses.replace(client.address(), token=token)
-    body = client.request(method, f"{below}{path}", None, timeout, at)
+    body = client.request(method, path, None, timeout, at)
     if arguments.json:
         print(json.dumps(body, ensure_ascii=False, indent=2))
     return body
@@ -40,4 +40,4 @@ def ask(
 
 def row(arguments: argparse.Namespace) -> str:
     """The path of the row that is asked for."""
-    return f"/{urllib.parse.quote(arguments.id, safe='')}"
+    return f"{LEDGER}/{urllib.parse.quote(arguments.id, safe='')}"

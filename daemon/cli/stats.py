@@ -10,20 +10,7 @@ from daemon.cli import rows
 
 _Body = dict[str, Any]
 _COUNTS = ("whole", "line", "word", "typed", "over", "dismissed", "left")
-_TITLES = (
-    "shown",
-    "taken",
-    "whole",
-    "line",
-    "word",
-    "typed",
-    "over",
-    "away",
-    "left",
-    "30 s",
-    "2 min",
-    "5 min",
-)
+_TITLES = ("shown", "taken", *_COUNTS[:5], "away", "left", "30 s", "2 min", "5 min")
 _KEPT = ("kept_30", "kept_120", "kept_300")
 _MOST = 12
 """Rows of one kind that are drawn; `--json` has all."""
@@ -46,7 +33,7 @@ def register(subparsers: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    body = rows.ask(arguments, "GET", f"?days={arguments.days}", below="/v1/stats")
+    body = rows.ask(arguments, "GET", f"/v1/stats?days={arguments.days}")
     if not arguments.json:
         _draw(body)
     return 0

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -91,13 +91,13 @@ class Planner:
         window = self._window(request, around)
         request = _limited(request, window)
         self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))
+        hidden = self._hiding(around, lambda path: self._leaves_out(around, path))
         stable = NOTHING
         if alone is not None:
-            hidden = self._hiding(around)
             kept = (piece for piece in alone.pieces if not hidden(piece))
             stable = msgspec.structs.replace(alone, pieces=tuple(kept))
         elif request.context != "now" and not self._off(request, around):
-            stable = self._epochs.current(around, _near(document, HELD), self._hiding(around))
+            stable = self._epochs.current(around, _near(document, HELD), hidden)
         prompt = Prompt(tokens=b"", segments=(), line=request.prefix[request.prefix.rfind("\n") + 1 :])
         return Planned(request, document, around, window, stable, prompt, Anchor("", ""))
 
@@ -128,7 +128,8 @@ class Planner:
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]
         extras = tuple(e for e in planned.request.extras if e.kind != "snippet")
         pieces = self._tiers.candidates(around, document.text, shown, history, extras)
-        found = self._may_be_shown(around, pieces)
+        hidden = self._hiding(around, lambda path: _full(around, path) in self._left_out)
+        found = [_redacted(piece) for piece in pieces if not hidden(piece)]
         if planned.request.warm:  # a document was opened: what the client would send along is not known
             found += [piece for piece in planned.stable.pieces if piece.kind in SENT]
         taken = sum(s.tokens for s in planned.prompt.segments if s.tier == "P0")
@@ -153,24 +154,17 @@ class Planner:
             share=self.layout.idle_share,
         )
 
-    def _hiding(self, around: Surroundings) -> Callable[[Piece], str]:
-        """What tells why a piece may be shown no more, with an empty text where it may. On the loop."""
-        left_out = functools.cache(lambda path: bool(path) and self._leaves_out(around, path))
+    def _hiding(self, around: Surroundings, left_out: Callable[[str], bool]) -> Callable[[Piece], str]:
+        """What tells why a piece may not be shown, an empty text where it may. No path is asked twice."""
+        excluded = functools.cache(left_out)
         gone = functools.cache(lambda path: self._gone(around, path))
 
         def why(piece: Piece) -> str:
-            if left_out(piece.path):
+            if piece.path and excluded(piece.path):
                 return "left out"
             return "gone" if piece.kind not in SENT and gone(piece.path) else ""
 
         return why
-
-    def _may_be_shown(self, around: Surroundings, pieces: Iterable[Piece]) -> list[Piece]:
-        """Without what is left out or gone, and without secrets."""
-        left_out = functools.cache(lambda path: _full(around, path) in self._left_out)
-        gone = functools.cache(lambda path: self._gone(around, path))
-        kept = (p for p in pieces if not left_out(p.path) and (p.kind in SENT or not gone(p.path)))
-        return [_redacted(piece) for piece in kept]
 
     def _gone(self, around: Surroundings, path: str) -> bool:
         """Whether another file is there no more, and nobody has it open: an index may know it for a while."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from daemon.context.focus import Focus
-from daemon.context.making import piece
 from daemon.context.oneline import WORD
+from daemon.context.pieces import piece
 from daemon.context.referenced import Referenced
 from daemon.context.view import View, dedent
 from daemon.surroundings import Piece, PieceKind

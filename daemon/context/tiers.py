@@ -18,7 +18,7 @@ import msgspec
 from daemon.context import elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
-from daemon.context.making import piece
+from daemon.context.pieces import piece
 from daemon.context.view import Overlay, View, dedent
 from daemon.documents.document import Region
 from daemon.nouns import Extra

@@ -30,6 +30,16 @@ def new_id() -> str:
     return f"cmpl-{secrets.token_hex(8)}"
 
 
+def shown(done: Completion) -> str:
+    """The text of an answer; none where it came too late for its cursor."""
+    return "" if done.stop == "superseded" else done.text
+
+
+def prompt_tokens(done: Completion) -> int:
+    """Tokens of the prompt; of a run that another request counts, by its parts."""
+    return done.counters.prompt or sum(segment.tokens for segment in done.segments)
+
+
 def client_key(request: web.Request, door: str, named: str | None) -> str:
     """Whose newest request wins: the name in the body, that in `x-client-id`, or the door and User-Agent."""
     name = named or request.headers.get("x-client-id")
@@ -121,7 +131,8 @@ async def stream(
     last: Callable[[T], Iterable[Any]],
     form: Form,
 ) -> web.StreamResponse:
-    """The same for whatever work: `last` of its result are the events that end the stream."""
+    """Answer with events: `piece` of each text that `work` tells, then what `last` makes of its result, or an
+    error in their place."""
     events = Events(request, form)
 
     async def on_text(text: str) -> None:

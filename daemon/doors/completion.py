@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from daemon.doors import infill, prompts
+from daemon.doors import infill, options, prompts
 from daemon.doors.house import HOUSE
 from daemon.doors.wire import read_json
 
@@ -41,7 +41,7 @@ async def completion(request: web.Request) -> web.StreamResponse:
         body,
         prompts.question(request, text, None),
         limits=infill.limits(body, house),
-        sampling=infill.sampling(body, house),
+        sampling=options.sampling(house, body.temperature, body.top_p, body.top_k, body.seed),
         warm=body.n_predict == 0,
         cache=body.cache_prompt is not False,
     )

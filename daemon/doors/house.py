@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from daemon.documents.mirror import Mirror
 from daemon.doors.rates import Rates, TooFast
 from daemon.engine.protocol import Engine
 from daemon.errors import Overloaded
 from daemon.nouns import Completion, CompletionRequest
-from daemon.observe.acceptance import Kind
+from daemon.observe.acceptance import Acceptance
 from daemon.observe.ledger import Ledger
 from daemon.observe.metrics import Metrics
 from daemon.settings import Server, Settings
@@ -33,62 +34,6 @@ class Pipeline(Protocol):
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request."""
-        ...
-
-
-class Feedback(Protocol):
-    """daemon.observe.acceptance.Acceptance as the doors see it. The last three are False for unknown ids."""
-
-    def asked(self, request: CompletionRequest) -> None:
-        """A request came in."""
-        ...
-
-    def answered(self, request: CompletionRequest, completion: Completion) -> None:
-        """Its answer goes out."""
-        ...
-
-    def changed(self, path: str) -> None:
-        """A document may have another text now."""
-        ...
-
-    def shown(self, answer_id: str) -> bool:
-        """The client shows an answer."""
-        ...
-
-    def accepted(
-        self, answer_id: str, kind: Kind, characters: int | None = None, elapsed_ms: float | None = None
-    ) -> bool:
-        """The person took it, or so many characters of it so far."""
-        ...
-
-    def dismissed(self, answer_id: str, elapsed_ms: float | None = None) -> bool:
-        """The person sent it away."""
-        ...
-
-
-class Documents(Protocol):
-    """daemon.documents.mirror.Mirror as the doors see it."""
-
-    def open(self, client: str, path: str, text: str, language: str | None = None, version: int = 0) -> bool:
-        """A client opened a document; False when nothing of it may be kept."""
-        ...
-
-    def change(
-        self, client: str, path: str, text: str, version: int | None = None, *, language: str | None = None
-    ) -> bool:
-        """The whole new text of a document; False when nothing of it may be kept."""
-        ...
-
-    def close(self, client: str, path: str) -> None:
-        """A client has it open no longer."""
-        ...
-
-    def visit(self, client: str, path: str, line: int = -1) -> None:
-        """The person looks at a line, or at the document when it is negative."""
-        ...
-
-    def accepted(self, client: str, path: str, text: str) -> None:
-        """The person took a completion."""
         ...
 
 
@@ -117,9 +62,9 @@ class House:
     stop: Callable[[], None]
     engine: Engine
     metrics: Metrics
-    documents: Documents
+    documents: Mirror
     ledger: Ledger
-    feedback: Feedback
+    feedback: Acceptance
     patience: Patience = Patience()
 
 

@@ -14,7 +14,7 @@ from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
 from daemon.doors.several import several
 from daemon.doors.wire import read_json, reply, within
-from daemon.nouns import Completion, CompletionRequest, Extra, Limits, Sampling
+from daemon.nouns import Completion, CompletionRequest, Extra, Limits
 
 DOOR = "infill"
 
@@ -75,7 +75,7 @@ async def infill(request: web.Request) -> web.StreamResponse:
         newline=place.newline,
         extras=tuple(Extra(text=c.text, filename=c.filename or "") for c in body.input_extra or () if c.text),
         limits=limits(body, house),
-        sampling=sampling(body, house),
+        sampling=options.sampling(house, body.temperature, body.top_p, body.top_k, body.seed),
         replaces=False,
         warm=body.n_predict == 0,
         context="none" if prompts.context_wish(request) == "off" else "auto",
@@ -103,7 +103,7 @@ async def answered(
 
 
 def limits(body: Options, house: House) -> Limits:
-    """`t_max_predict_ms` counts only once a line is complete, so it never shortens the first one."""
+    """See options.limits: its `after_line` is `t_max_predict_ms`."""
     after_line = body.t_max_predict_ms if (body.t_max_predict_ms or 0) > 0 else None
     indent = body.n_indent if (body.n_indent or 0) > 0 else None
     within("t_max_predict_ms", after_line or 1, 0, 2**62)
@@ -118,8 +118,3 @@ def limits(body: Options, house: House) -> Limits:
         after_line=after_line,
         indent=indent,
     )
-
-
-def sampling(body: Options, house: House) -> Sampling:
-    """Sampling of a request."""
-    return options.sampling(house, body.temperature, body.top_p, body.top_k, body.seed)

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from daemon.doors.answers import shown
 from daemon.doors.house import HOUSE, TRAFFIC
 from daemon.doors.wire import reply, scrub
 from daemon.engine.protocol import Engine
@@ -18,6 +19,8 @@ UNFINISHED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine", "off"
 """Stops after which a text is not worth showing."""
 _STOP_TYPES: dict[str, str] = {"eos": "eos", "word": "word", **dict.fromkeys(UNFINISHED, "none")}
 """Everything else is a limit, as llama-server calls its own dedent and time stops."""
+CUT: tuple[StopReason, ...] = ("limit", "time", "window")
+"""Stops that OpenAI's and Ollama's dialects call `length`."""
 _ABSENT = object()
 
 
@@ -59,12 +62,11 @@ def final(
     index: int = 0,
     streaming: bool = False,
 ) -> dict[str, Any]:
-    """The full reply. When streaming, the text has been sent already; a superseded text is not shown."""
+    """The full reply. When streaming, the text has been sent already."""
     work = done.counters
-    text = "" if streaming or done.stop == "superseded" else done.text
     return {
         "id": done.id,
-        "content": text,
+        "content": "" if streaming else shown(done),
         "index": index,
         "tokens": [],
         "id_slot": 0,

@@ -14,7 +14,6 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from cattrs import Converter
 from lsprotocol import types
 from pygls.exceptions import FeatureRequestError, JsonRpcException
 from pygls.io_ import run_async
@@ -29,7 +28,7 @@ from pygls.protocol import (
 
 import daemon
 from daemon.documents.positions import Encoding
-from daemon.doors import lspbar, lspitems
+from daemon.doors import lspitems, lspprogress
 from daemon.doors.lsplink import Link
 from daemon.doors.lspnews import Bar, Going, News
 from daemon.doors.lspshim import Shim
@@ -225,7 +224,7 @@ class Protocol(LanguageServerProtocol):
         window = self.client_capabilities.window
         if window is None or not window.work_done_progress:
             return None
-        return await lspbar.begin(self.progress, going)
+        return await lspprogress.begin(self.progress, going)
 
     def structure_message(self, data: dict[str, Any]) -> Any:
         """A request that cannot be understood is refused: its editor would wait for ever."""
@@ -269,9 +268,9 @@ async def serve(reader: asyncio.StreamReader, writer: Writer, link: Link, index:
     return protocol.code
 
 
-def _converter() -> Converter:
+def _converter() -> Any:
     """What pygls has no type for stays as JSON has it."""
-    converter: Converter = default_converter()  # type: ignore[no-untyped-call]
+    converter = default_converter()  # type: ignore[no-untyped-call]
     for kind in (JsonRPCNotification, JsonRPCRequestMessage):
         converter.register_structure_hook(kind, lambda body, kind: kind(**{"params": None, **body}))
     return converter

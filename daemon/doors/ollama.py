@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from daemon.doors import llama, options, prompts
-from daemon.doors.answers import answer, streamed
+from daemon.doors.answers import answer, prompt_tokens, shown, streamed
 from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
 from daemon.doors.wire import LINES, read_json, reply
@@ -85,7 +85,7 @@ async def generate(request: web.Request) -> web.StreamResponse:
     if body.stream is not False:
         return await streamed(request, ask, line, lambda done: {**line("", True), **_told(done)}, LINES)
     done = await answer(request, ask)
-    return reply({**line("" if done.stop == "superseded" else done.text, True), **_told(done)})
+    return reply({**line(shown(done), True), **_told(done)})
 
 
 def _request(request: web.Request, body: Ask, house: House) -> CompletionRequest:
@@ -114,13 +114,13 @@ def _loaded(house: House, name: str, keep_alive: Any) -> web.Response:
 def _told(done: Completion) -> dict[str, Any]:
     """Reason, counts and nanoseconds. `context`, the ids of a chat so far, is empty."""
     work, times = done.counters, done.timings
-    length = done.stop in ("limit", "time", "window")
+    length = done.stop in llama.CUT
     return {
         "done_reason": "length" if length else "load" if done.stop == "warm" else "stop",
         "context": [],
         "total_duration": int(times.total * _NS),
         "load_duration": 0,
-        "prompt_eval_count": work.prompt or sum(segment.tokens for segment in done.segments),
+        "prompt_eval_count": prompt_tokens(done),
         "prompt_eval_duration": int(times.prompt * _NS),
         "eval_count": work.generated,
         "eval_duration": int(max(0.0, times.total - times.queued - times.prompt) * _NS),

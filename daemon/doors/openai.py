@@ -15,7 +15,7 @@ import msgspec
 from aiohttp import web
 
 from daemon.doors import llama, options, prompts, tabby
-from daemon.doors.answers import stream
+from daemon.doors.answers import prompt_tokens, shown, stream
 from daemon.doors.house import HOUSE, House
 from daemon.doors.options import Number
 from daemon.doors.several import several
@@ -24,7 +24,6 @@ from daemon.errors import BadRequest
 from daemon.nouns import Completion, CompletionRequest
 
 DOOR, FIM_DOOR = "openai", "fim"
-_LENGTH = ("limit", "time", "window")
 
 
 class StreamOptions(msgspec.Struct, frozen=True):
@@ -122,7 +121,7 @@ async def _answered(request: web.Request, body: Ask, door: str, shape: _Shape) -
     wanted = body.n or 1
     if not body.stream:
         found = await several(request, ask, wanted)
-        choices = [_choice(shape.text(_shown(done)), n, done) for n, done in enumerate(found)]
+        choices = [_choice(shape.text(shown(done)), n, done) for n, done in enumerate(found)]
         return reply({**_envelope(ask, house, shape.whole, choices), "usage": _usage(found)})
     asked_usage = bool(body.stream_options and body.stream_options.include_usage)
     more: dict[str, Any] = {"usage": None} if asked_usage and not shape.usage_last else {}
@@ -132,7 +131,7 @@ async def _answered(request: web.Request, body: Ask, door: str, shape: _Shape) -
 
     def last(found: Sequence[Completion]) -> Iterator[dict[str, Any]]:
         for n, done in enumerate(found):
-            ending = chunk(_choice(shape.piece(_shown(done) if n else ""), n, done))
+            ending = chunk(_choice(shape.piece(shown(done) if n else ""), n, done))
             if shape.usage_last and n + 1 == len(found):
                 ending["usage"] = _usage(found)
             yield ending
@@ -151,7 +150,7 @@ async def _answered(request: web.Request, body: Ask, door: str, shape: _Shape) -
 def _request(request: web.Request, body: Ask, house: House, door: str) -> CompletionRequest:
     prompts.no_messages(body.messages)
     if body.echo:
-        raise BadRequest("`echo` is not done: the answer is what belongs at the cursor and nothing else")
+        raise BadRequest("`echo` is not done: an answer is what belongs at the cursor", "Leave the field out")
     if body.logprobs:
         raise BadRequest("`logprobs` are not told", "Leave the field out")
     within("n", body.n or 1, 0, 2**31)
@@ -189,23 +188,16 @@ def _choice(text: dict[str, Any], index: int, done: Completion | None) -> dict[s
     """`stop_reason` is vLLM's: the stop string; here also any other reason in our own words."""
     if done is None:
         return {"index": index, **text, "finish_reason": None}
-    finish = "length" if done.stop in _LENGTH else "stop"
+    finish = "length" if done.stop in llama.CUT else "stop"
     return {"index": index, **text, "finish_reason": finish, "stop_reason": done.stop_word or done.stop}
 
 
-def _shown(done: Completion) -> str:
-    """What came too late for its cursor is not shown."""
-    return "" if done.stop == "superseded" else done.text
-
-
 def _usage(found: Sequence[Completion]) -> dict[str, Any]:
-    """Of a run that others counted already, the prompt is known from its parts."""
-    first = found[0]
-    prompt = first.counters.prompt or sum(segment.tokens for segment in first.segments)
+    prompt = prompt_tokens(found[0])
     written = sum(done.counters.generated for done in found)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": written,
         "total_tokens": prompt + written,
-        "prompt_tokens_details": {"cached_tokens": first.counters.reused},
+        "prompt_tokens_details": {"cached_tokens": found[0].counters.reused},
     }

@@ -13,8 +13,8 @@ from aiohttp import web
 
 from daemon.documents import positions
 from daemon.doors.answers import client_key, new_id
-from daemon.doors.headers import Headed, take_off
 from daemon.doors.house import HOUSE
+from daemon.doors.preambles import Bare, take_off
 from daemon.doors.templates import take_apart
 from daemon.errors import BadRequest
 from daemon.nouns import CompletionRequest, Extra, Limits, Lines, Sampling
@@ -50,14 +50,14 @@ def question(request: web.Request, prompt: str, suffix: str | None) -> Question:
     place = positions.pair(before, after)
     if not suffix and (said == "off" or (found is not None and not again)):
         return Question(place.prefix, place.suffix, place.newline, rendered=prompt, off=True)
-    headed = take_off(place.prefix) if again else Headed(place.prefix)
+    bare = take_off(place.prefix) if again else Bare(place.prefix)
     return Question(
-        prefix=headed.text,
+        prefix=bare.text,
         suffix=place.suffix,
         newline=place.newline,
-        path=headed.path or (found.path if found else ""),
-        language=headed.language,
-        extras=(*(found.extras if found else ()), *headed.extras),
+        path=bare.path or (found.path if found else ""),
+        language=bare.language,
+        extras=(*(found.extras if found else ()), *bare.extras),
         off=said == "off",
     )
 

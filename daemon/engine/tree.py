@@ -55,7 +55,7 @@ class Resident:
         self.n = 0
         self.busy = False
         """Of a running request: neither evicted, nor cut or continued by another one, only forked."""
-        self.aside = False
+        self.background = False
         """Made for what nobody waits for, and only used for that so far."""
         self.keep = True
         """It may leave the context as pages; once False, for all that goes on from it too."""
@@ -111,24 +111,27 @@ class Tree:
         """Distinct cells held by the residents of running requests."""
         return distinct([r for r in self.residents if r.busy])
 
-    def acquire(self, tokens: Ids, apart: bool = False) -> Resident:
+    def acquire(self, tokens: Ids, background: bool = False) -> Resident:
         """A busy resident that holds as much of the beginning of `tokens` as is evaluated anywhere.
 
         It is longer than that only when it holds all of `tokens`: then what was generated behind them is
         still there. What does not match is cut from it, or left with the sequence it was forked from: always
-        when it is held `apart`, as what nobody waits for must not take away what was answered.
+        for work in the `background`, which must not take away what was answered.
         """
         best = self.like(tokens)
         length = best.match(tokens) if best else 0
-        if best is None or length == 0:
-            return self._aside(self.fresh(), apart)
         whole = length == len(tokens)
-        few = 0 if apart else max(64, length // 4)
-        if best.busy or not (whole or best.n - length <= few):
-            return self._aside(self._fork(best, best.n if whole else length), apart)
-        if not whole:
-            self.cut(best, length)
-        return self._aside(self._begun(best), apart and best.aside)
+        few = 0 if background else max(64, length // 4)
+        if best is None or length == 0:
+            found = self.fresh()
+        elif best.busy or not (whole or best.n - length <= few):
+            found = self._fork(best, best.n if whole else length)
+        else:
+            if not whole:
+                self.cut(best, length)
+            found, background = self._begun(best), background and best.background
+        found.background = background
+        return found
 
     def fresh(self) -> Resident:
         """An empty busy resident."""
@@ -137,7 +140,9 @@ class Tree:
     def like(self, tokens: Ids) -> Resident | None:
         """The resident whose beginning fits `tokens` best, untouched."""
         return max(
-            self.residents, key=lambda r: (r.match(tokens), not r.busy, not r.aside, r.used), default=None
+            self.residents,
+            key=lambda r: (r.match(tokens), not r.busy, not r.background, r.used),
+            default=None,
         )
 
     def make_room(self, rows: int) -> bool:
@@ -246,11 +251,6 @@ class Tree:
             self.evict(min(idle, key=self._worth))
         resident = Resident(self._free.pop(), self._context.cells)
         self.residents.append(resident)
-        return resident
-
-    @staticmethod
-    def _aside(resident: Resident, aside: bool) -> Resident:
-        resident.aside = aside
         return resident
 
     def _begun(self, resident: Resident, busy: bool = True) -> Resident:

@@ -120,8 +120,8 @@ class Work:
             yield WAIT
             run.check()
         self.leader = None
-        apart = run.ticket.lane > URGENT
-        resident = self._tree.acquire(self.known, apart) if run.job.cache else self._tree.fresh()
+        background = run.ticket.lane > URGENT
+        resident = self._tree.acquire(self.known, background) if run.job.cache else self._tree.fresh()
         self.resident = resident
         resident.keep &= run.job.keep
         if run.job.cache and self._desk.paging is not None:

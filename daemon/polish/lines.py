@@ -59,16 +59,17 @@ class Below:
         self.pending, self._weak = None, False
         self._shifted = index == 0 and self._starts and not closer(bare) and not trivial(bare)
         for place in range(min(len(self.lines), 1 + self.inline)):
-            if self._is(bare, place) and self._belongs(bare):
-                self._weak = len(self.lines) > place + 1 and not trivial(self.lines[place + 1])
+            if not self._is(bare, place):
+                continue
+            last = len(self.lines) == place + 1
+            if self._belongs(bare):
+                self._weak = not last and not trivial(self.lines[place + 1])
                 self.pending, self._place = index if self._weak else None, place
-                break
-            if self._is(bare, place):
-                sure = closer(bare) or (telling and not trivial(bare) and self._depth == 0)
-                if sure or len(self.lines) == place + 1:
-                    return index
+            elif last or closer(bare) or (telling and not trivial(bare) and self._depth == 0):
+                return index
+            else:
                 self.pending, self._place = index, place
-                break
+            break
         self._note(index, bare)
         return None
 

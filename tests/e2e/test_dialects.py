@@ -6,7 +6,7 @@ import socket
 from typing import Any
 
 import pytest
-from test_life_daemon import Home, home, until
+from support.living import Home, home, until
 
 __all__ = ["home"]
 

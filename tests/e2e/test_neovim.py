@@ -31,24 +31,22 @@ async def logged(here: rig.Rig, door: str) -> list[str]:
     return texts
 
 
-if nvim.NVIM is not None:
-
-    async def test_infill(here: rig.Rig, tmp_path: Path) -> None:
-        file = tmp_path / "total.py"
-        file.write_text(TEXT, encoding="utf-8")
-        port = {"FORETYPE_TEST_PORT": str(here.endpoint.port)}
-        with nvim.running("infill.lua", file, port) as editor:
-            editor.type("4GA")
-            for key in " + item * price":
-                editor.type("<Space>" if key == " " else key)
-                editor.until("Asked > 0 and Asked == Answered")
-                if shown := editor.lua("Ghost"):
-                    break
-            assert shown, "a model with random weights says something sooner or later"
-            typed = editor.text.split("\n")[3]
-            assert editor.lua("#vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})") == 1
-            editor.type("<Tab><Esc>")
-            editor.until('vim.fn.mode() == "n"')
-            lines = TEXT.split("\n")
-            assert editor.text == "\n".join([*lines[:3], typed + shown, *lines[4:]])
-            assert shown in await logged(here, "infill")
+async def test_infill(here: rig.Rig, tmp_path: Path) -> None:
+    file = tmp_path / "total.py"
+    file.write_text(TEXT, encoding="utf-8")
+    port = {"FORETYPE_TEST_PORT": str(here.endpoint.port)}
+    with nvim.running("infill.lua", file, port) as editor:
+        editor.type("4GA")
+        for key in " + item * price":
+            editor.type("<Space>" if key == " " else key)
+            editor.until("Asked > 0 and Asked == Answered")
+            if shown := editor.lua("Ghost"):
+                break
+        assert shown, "a model with random weights says something sooner or later"
+        typed = editor.text.split("\n")[3]
+        assert editor.lua("#vim.api.nvim_buf_get_extmarks(0, -1, 0, -1, {})") == 1
+        editor.type("<Tab><Esc>")
+        editor.until('vim.fn.mode() == "n"')
+        lines = TEXT.split("\n")
+        assert editor.text == "\n".join([*lines[:3], typed + shown, *lines[4:]])
+        assert shown in await logged(here, "infill")

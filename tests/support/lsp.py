@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,3 +163,28 @@ async def editor(index: Index | None = None) -> AsyncIterator[Editor]:
         await asyncio.wait_for(running, 10)
         here.feed_eof()
         await listening
+
+
+class Server(Editor):
+    """An editor with its server in a process of its own."""
+
+    process: asyncio.subprocess.Process
+
+
+@contextlib.asynccontextmanager
+async def started(command: list[str], environment: Mapping[str, str]) -> AsyncIterator[Server]:
+    """An editor that has started its language server; it hangs up at the end."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment
+    )
+    assert process.stdin
+    assert process.stdout
+    one = Server(process.stdin.write, process.stdout)
+    one.process = process
+    listening = asyncio.create_task(one.listen())
+    try:
+        yield one
+    finally:
+        process.stdin.close()
+        await asyncio.wait_for(process.wait(), 10)
+        await listening  # fails on whatever was no frame

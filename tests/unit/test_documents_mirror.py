@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.documents import CODE, asked
+from support.documents import CODE, asked, home, mirror, root
 
 from daemon import roots
 from daemon.documents.mirror import DENIED, Mirror
@@ -15,26 +14,7 @@ from daemon.documents.regions import MOST_TEXT
 from daemon.readers import Readers
 from daemon.settings import Index
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORETYPE_HOME", str(tmp_path / "home"))
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    found = tmp_path / "project"
-    found.mkdir()
-    (found / "a.py").write_text(CODE, encoding="utf-8")
-    roots.add(roots.normal(found))
-    return roots.normal(found)
-
-
-@pytest.fixture
-def mirror() -> Iterator[Mirror]:
-    made = Mirror(Readers(Index()), documents=4, total_bytes=200_000)
-    yield made
-    made.shut()
+__all__ = ["home", "mirror", "root"]
 
 
 def test_a_whole_text_is_kept_with_its_tree(root: Path, mirror: Mirror) -> None:

@@ -4,43 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
-from support.documents import CODE, asked
+from support.documents import CODE, asked, home, mirror, root
 from support.repository import parsed
 
-from daemon import roots
 from daemon.documents import contents
 from daemon.documents.contents import Pause
 from daemon.documents.mirror import Mirror
-from daemon.readers import Readers
-from daemon.settings import Index
 from indexer.languages.registry import Language
 from indexer.records import ParsedFile
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORETYPE_HOME", str(tmp_path / "home"))
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    found = tmp_path / "project"
-    found.mkdir()
-    (found / "a.py").write_text(CODE, encoding="utf-8")
-    roots.add(roots.normal(found))
-    return roots.normal(found)
-
-
-@pytest.fixture
-def mirror() -> Iterator[Mirror]:
-    made = Mirror(Readers(Index()), documents=4, total_bytes=200_000)
-    yield made
-    made.shut()
+__all__ = ["home", "mirror", "root"]
 
 
 def test_unsaved_is_what_differs_from_the_file(root: Path, mirror: Mirror) -> None:

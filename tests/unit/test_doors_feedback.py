@@ -92,7 +92,7 @@ async def test_the_recorded_session_of_an_editor_that_tells_nothing() -> None:
     async with standing("return total") as house:
         for body in sent:
             assert (await house.ask("POST", "/infill", body)).status == 200
-        house.house.feedback.close()  # type: ignore[attr-defined]
+        house.house.feedback.close()
         total = await totals(house)
         assert total["answers"] > 5
         assert (total["accepted"], total["whole"], total["characters"]) == (1, 1, len("return total"))
@@ -107,7 +107,7 @@ async def test_who_reads_a_stream_as_far_as_it_wants_shows_what_it_read() -> Non
             await reader.readuntil(b"rows:")
         writer.close()
         await until(lambda: house.metrics.total("answers", "vanished"))
-        house.house.feedback.close()  # type: ignore[attr-defined]
+        house.house.feedback.close()
         total = await totals(house)
         assert (total["answers"], total["left"] + total["over"]) == (1, total["shown"])
 

@@ -88,10 +88,8 @@ def test_starcoder_and_granite_metadata(bars: str) -> None:
 
 
 def test_codellama_blanks_belong_to_the_markers() -> None:
-    found = take_apart("<PRE>  x =  <SUF> y <MID>")
-    assert (found.prefix, found.suffix) == (" x = ", " y") if found else None
-    bare = take_apart("<PRE>x = <SUF>y<MID>")
-    assert (bare.prefix, bare.suffix) == ("x = ", "y") if bare else None
+    assert take_apart("<PRE>  x =  <SUF> y <MID>") == Rendered("codellama", " x = ", " y")
+    assert take_apart("<PRE>x = <SUF>y<MID>") == Rendered("codellama", "x = ", "y")
 
 
 @pytest.mark.parametrize(

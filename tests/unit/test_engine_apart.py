@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
-from support.ticking import Ticking, check, load
+from support.ticking import Ticking, check
 
 from daemon.engine.binding import Model
 from daemon.engine.frames import Lane
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Iterator[Model]:
-    made = load(tiny_model)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize(("lane", "kept"), [("warm", True), ("anchor", True), ("keystroke", False)])

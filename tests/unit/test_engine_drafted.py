@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.ticking import FREE, Scripted, Ticking, check, load
+from support.ticking import FREE, Scripted, Ticking, ids, ticking
 
-from daemon.engine.binding import Ids, Model
 from daemon.nouns import Limits, Sampling
 
+__all__ = ["ticking"]
+
 ENDLESS = Limits(lines="free", tokens=4000)
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
-
-
-@pytest.fixture
-def ticking(model: Model) -> Iterator[Callable[..., Ticking]]:
-    """Makes loops, and frees them."""
-    made: list[Ticking] = []
-
-    def make(**options: object) -> Ticking:
-        made.append(Ticking(model, **options))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for one in made:
-        check(one.loop.tree, one.context)
-        one.close()
-
-
-def ids(n: int, seed: int = 1) -> Ids:
-    return np.array([(i * i * 7 + i * 37 + seed * 11) % 250 for i in range(n)], np.int32)
 
 
 def test_a_drafted_answer_is_the_undrafted_one(ticking: Callable[..., Ticking]) -> None:

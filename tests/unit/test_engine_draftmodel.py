@@ -21,11 +21,6 @@ from daemon.machine import FimIds
 from indexer.tokens import to_bytes
 
 
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
-
-
 @pytest.fixture
 def context(model: Model) -> Iterator[Context]:
     made = Context(model, cells=256, sequences=4, batch=64, threads=1, kv_type="f16", flash=False)

@@ -1,22 +1,14 @@
 """What is computed for a text does not depend on where in the cache it lies, nor on what else lies there."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from daemon.engine.binding import Context, Model, Part
 from daemon.engine.placing import kv_type
 from daemon.settings import Engine
-from tests.support import ticking
 
 CALLS = [48] * 12 + [1, 1, 2, 70, 1]
 """Rows of decode calls: prompt slices, single rows behind 512 positions, and more rows than a tile has."""
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return ticking.load(tiny_model)
 
 
 def evaluated(context: Context, text: np.ndarray) -> list[np.ndarray]:

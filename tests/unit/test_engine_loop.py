@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from support.ticking import load
 
 from daemon.engine import vocabulary
 from daemon.engine.binding import Context, Model
@@ -58,11 +56,6 @@ class Bench:
     def close(self) -> None:
         self.loop.lanes.close()
         self.thread.join(10)
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
 
 
 @pytest.fixture

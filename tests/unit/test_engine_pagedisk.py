@@ -6,28 +6,16 @@ import os
 import resource
 import stat
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.paged import PAGE, evaluate, kept, made, page_in, page_out, text, usage, written
-from support.ticking import load
+from support.paged import PAGE, context, evaluate, kept, made, page_in, page_out, text, usage, written
 
-from daemon.engine.binding import Context, Model
+from daemon.engine.binding import Context
 from daemon.engine.pagefile import CHUNK
 
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
-
-
-@pytest.fixture
-def context(model: Model) -> Iterator[Context]:
-    made = Context(model, cells=4096, sequences=6, batch=64, threads=1, kv_type="f16", flash=False)
-    yield made
-    made.close()
+__all__ = ["context"]
 
 
 @pytest.mark.parametrize("host", [0, 100 * PAGE])

@@ -5,28 +5,16 @@ from __future__ import annotations
 import errno
 import mmap
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.paged import PAGE, SCRATCH, evaluate, made, page_in, page_out, text, usage, written
-from support.ticking import load
+from support.paged import PAGE, SCRATCH, context, evaluate, made, page_in, page_out, text, usage, written
 
-from daemon.engine.binding import Context, Model
+from daemon.engine.binding import Context
 from daemon.engine.pagefile import CHUNK
 
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
-
-
-@pytest.fixture
-def context(model: Model) -> Iterator[Context]:
-    made = Context(model, cells=4096, sequences=6, batch=64, threads=1, kv_type="f16", flash=False)
-    yield made
-    made.close()
+__all__ = ["context"]
 
 
 def test_what_comes_back_is_what_was_evaluated(context: Context) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.ticking import PAGE, Ticking, check, load
+from support.ticking import PAGE, Ticking, check
 from support.waiting import until
 
 from daemon.engine.binding import Ids, Model
@@ -21,11 +21,6 @@ from daemon.nouns import Limits
 from daemon.settings import Engine
 
 FILES = 8
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_cpp import llama_cpp as lib
-from support import ticking
 
 from daemon.engine import costs, frames, vocabulary
 from daemon.engine.binding import Context, Model, Part
@@ -22,11 +21,6 @@ from daemon.settings import Engine
 from indexer import tokens
 from indexer.errors import VocabularyUnusable
 from indexer.vocabulary import FORMAT, Vocabulary, load
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return ticking.load(tiny_model)
 
 
 @pytest.fixture

@@ -3,43 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
-from support.ticking import Scripted, Ticking, check, load
+from support.ticking import Scripted, Ticking, check, ids, ticking
 
-from daemon.engine.binding import Ids, Model, Part
+from daemon.engine.binding import Ids, Part
 from daemon.engine.lanes import AGED_S
 from daemon.nouns import Limits, Sampling
 
+__all__ = ["ticking"]
+
 ENDLESS = Limits(lines="free", tokens=4000)
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
-
-
-@pytest.fixture
-def ticking(model: Model) -> Iterator[Callable[..., Ticking]]:
-    """Makes loops, and frees them."""
-    made: list[Ticking] = []
-
-    def make(**options: object) -> Ticking:
-        made.append(Ticking(model, **options))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield make
-    for one in made:
-        check(one.loop.tree, one.context)
-        one.close()
-
-
-def ids(n: int, seed: int = 1) -> Ids:
-    return np.array([(i * i * 7 + i * 37 + seed * 11) % 250 for i in range(n)], np.int32)
 
 
 def talkative(alone: Ticking, n: int, tokens: int, count: int = 1) -> list[Ids]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.ticking import PAGE, Scripted, Ticking, check, load
+from support.ticking import PAGE, Scripted, Ticking, check
 
 from daemon.engine.binding import Ids, Model
 from daemon.engine.paging import Paging
@@ -21,11 +21,6 @@ from daemon.nouns import Generation, Limits, Sampling
 STEPS = int(os.environ.get("FORETYPE_STEPS", "1500"))
 NEAR = 1e-3
 """Choices closer than this may differ with the shape of a batch."""
-
-
-@pytest.fixture(scope="module")
-def model(tiny_model: Path) -> Model:
-    return load(tiny_model)
 
 
 @dataclass

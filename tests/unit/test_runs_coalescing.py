@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.typed import Typing, begun, gone, joining
+from support.typed import Typing, begun, gone, joining, typing
 from support.waiting import until
 
 from daemon.nouns import Counters, Limits, Sampling
 
-
-@pytest.fixture
-async def typing(tmp_path: Path) -> AsyncIterator[Typing]:
-    found = Typing(tmp_path)
-    yield found
-    found.engine.go_on()
-    await found.pipeline.close()
+__all__ = ["typing"]
 
 
 @pytest.mark.parametrize("client", ["me", "other"])

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.scripted import PROFILE
-from support.typed import Typing, begun, gone, joining
+from support.typed import Typing, begun, gone, joining, typing
 
 from daemon import replay
 from daemon.engine.client import EngineClient, EngineModel
@@ -22,15 +22,9 @@ from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
 from daemon.settings import Context, Recall, Settings
 
+__all__ = ["typing"]
+
 STEPS = 1500
-
-
-@pytest.fixture
-async def typing(tmp_path: Path) -> AsyncIterator[Typing]:
-    found = Typing(tmp_path)
-    yield found
-    found.engine.go_on()
-    await found.pipeline.close()
 
 
 async def test_whoever_leaves_the_others_are_answered(typing: Typing) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.house import standing
 
-from daemon.doors.headers import Headed, take_off
+from daemon.doors.preambles import Bare, take_off
 from daemon.nouns import Extra
 
 TEXT = "def area(r):\n    return "
@@ -17,24 +17,24 @@ TEXT = "def area(r):\n    return "
 def test_minuet() -> None:
     for indentation in ("4 spaces", "\t"):
         head = f"# language: python\n# indentation: use {indentation} for a tab\n"
-        assert take_off(head + TEXT) == Headed(TEXT, language="python")
+        assert take_off(head + TEXT) == Bare(TEXT, language="python")
     html = "<!-- language: html -->\n<!-- indentation: use 2 spaces for a tab -->\n<p>"
-    assert take_off(html) == Headed("<p>", language="html")
+    assert take_off(html) == Bare("<p>", language="html")
     vim = '"language: vim\n"indentation: use 2 spaces for a tab\nlet x = '
-    assert take_off(vim) == Headed("let x = ", language="vim")
+    assert take_off(vim) == Bare("let x = ", language="vim")
 
 
 def test_twinny() -> None:
     path = "/shapes/my%20src/area.py"
     head = f"\n\n# Language: Python (python) \n# File uri: file://{path} (python) \n"
-    assert take_off(head + TEXT) == Headed(TEXT, path=url2pathname(path), language="python")
+    assert take_off(head + TEXT) == Bare(TEXT, path=url2pathname(path), language="python")
     unsaved = "\n\n// Language: Go (go) \n// File uri: untitled:Untitled-1 (go) \nx"
-    assert take_off(unsaved) == Headed("x", language="go")
+    assert take_off(unsaved) == Bare("x", language="go")
 
 
 def test_continue_without_other_files() -> None:
-    assert take_off(f"\n# src/area.py\n{TEXT}") == Headed(TEXT, language="python")
-    assert take_off("\n// area.ts\n// Area of a circle\nx") == Headed(
+    assert take_off(f"\n# src/area.py\n{TEXT}") == Bare(TEXT, language="python")
+    assert take_off("\n// area.ts\n// Area of a circle\nx") == Bare(
         "// Area of a circle\nx", language="typescript"
     )
 
@@ -49,7 +49,7 @@ def test_continue_with_other_files() -> None:
         Extra(text="export {}\n", filename="lib/e.ts"),
     )
     body = "// Areas.\nimport { PI } from './pi'\n"
-    assert take_off(head + body) == Headed(body, language="typescript", extras=extras)
+    assert take_off(head + body) == Bare(body, language="typescript", extras=extras)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_continue_with_other_files() -> None:
     ],
 )
 def test_comments_of_its_own_stay(text: str) -> None:
-    assert take_off(text) == Headed(text)
+    assert take_off(text) == Bare(text)
 
 
 CALLS = [

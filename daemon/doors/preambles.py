@@ -27,12 +27,12 @@ _TWINNY = re.compile(r"\n{1,3}\S+ Language: [^\n]*\n\S+ File uri: (\S+) \(([\w.+
 _CONTINUE = re.compile(r"(\n?)((?://|#|--|;;?|%) )(Path: )?\S[^\n]*\n")
 _PATH = "Path: "
 _MOST = 3000
-"""Lines of a header."""
+"""Lines of a preamble."""
 
 
 @dataclass(frozen=True, slots=True)
-class Headed:
-    """A text without its header, and what the header told. `path` is a full one."""
+class Bare:
+    """A text without its preamble, and what that told. `path` is a full one."""
 
     text: str
     path: str = ""
@@ -40,15 +40,15 @@ class Headed:
     extras: tuple[Extra, ...] = ()
 
 
-def take_off(text: str) -> Headed:
-    """`text`, LF only, without the header of a client that is known to write one."""
+def take_off(text: str) -> Bare:
+    """`text`, LF only, without the preamble of a client that is known to write one."""
     if found := _MINUET.match(text):
-        return Headed(text[found.end() :], language=found[1])
+        return Bare(text[found.end() :], language=found[1])
     if found := _TWINNY.match(text):
-        return Headed(text[found.end() :], _full(found[1]), found[2])
+        return Bare(text[found.end() :], _full(found[1]), found[2])
     if found := _CONTINUE.match(text):
-        return _continued(text, len(found[1]), found[2], named=bool(found[3])) or Headed(text)
-    return Headed(text)
+        return _continued(text, len(found[1]), found[2], named=bool(found[3])) or Bare(text)
+    return Bare(text)
 
 
 def _full(address: str) -> str:
@@ -60,7 +60,7 @@ def _full(address: str) -> str:
         return ""
 
 
-def _continued(text: str, at: int, mark: str, *, named: bool) -> Headed | None:
+def _continued(text: str, at: int, mark: str, *, named: bool) -> Bare | None:
     """Up to the last line of the comment that is nothing but the path of a source file. Without other files
     there is but one line, and an empty one before it."""
     if not named and not at:
@@ -75,7 +75,7 @@ def _continued(text: str, at: int, mark: str, *, named: bool) -> Headed | None:
     own = next((n for n in reversed(range(len(lines))) if _language(lines[n])), None)
     if own is None:
         return None
-    return Headed(text[ends[own] :], language=_language(lines[own]), extras=_extras(lines[:own]))
+    return Bare(text[ends[own] :], language=_language(lines[own]), extras=_extras(lines[:own]))
 
 
 def _language(line: str) -> str:
