@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -33,3 +34,30 @@ async def test_a_rendered_prompt_is_evaluated_each_time_and_nothing_in_advance(a
         await resting(ahead)
         assert (done.recall, done.raw) == ("", ahead._rest(f"# 0\n{typed}"))
     assert len(ahead.engine.jobs) == 2
+
+
+async def test_nothing_is_asked_ahead_of_what_was_superseded(ahead: Typing) -> None:
+    ahead.engine.hold_after = 2
+    older = asyncio.create_task(ahead.pipeline.complete(ahead.ask("total = ")))
+    await ahead.engine.until(lambda: ahead.engine.held)
+    ahead.engine.hold_after = 0
+    newer = asyncio.create_task(ahead.pipeline.complete(ahead.ask("names = ", line=1)))
+    assert (await older).stop == "superseded"
+    assert ahead.pipeline.recall.prefetch.resting
+    ahead.engine.go_on()
+    await newer
+
+
+async def test_what_was_superseded_is_not_what_the_person_sees(tmp_path: Path) -> None:
+    typing = Typing(tmp_path, recall=Recall(prefetch=False))
+    await typing.pipeline.complete(typing.ask("total = "))
+    typing.engine.hold_after = 2
+    older = asyncio.create_task(typing.pipeline.complete(typing.ask("names = ", line=1)))
+    await typing.engine.until(lambda: typing.engine.held)
+    known = await typing.pipeline.complete(typing.ask("total = su"))
+    assert (known.recall, (await older).stop) == ("typed", "superseded")
+    typing.engine.hold_after = 0
+    typing.engine.go_on()
+    await typing.pipeline.complete(typing.ask("total = su" + known.text))
+    assert [one.text for one in typing.pipeline.mirror.recent() if one.kind == "accepted"] == [known.text]
+    await typing.pipeline.close()
