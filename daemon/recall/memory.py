@@ -111,7 +111,8 @@ class Recall:
         self.prefetch.after(planner, planned, asked, completion)
 
     def forget(self, path: str | None) -> None:
-        """Nothing of this file is kept."""
+        """Nothing of this file is kept, nor asked ahead."""
+        self.prefetch.drop()
         if path:
             self._shown.forget(f"path {path}")
 

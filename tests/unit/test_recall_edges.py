@@ -10,7 +10,7 @@ import pytest
 from support.typed import Typing
 from support.waiting import until
 
-from daemon.settings import Recall
+from daemon.settings import Complete, Recall, Settings
 
 
 @pytest.fixture
@@ -61,3 +61,15 @@ async def test_what_was_superseded_is_not_what_the_person_sees(tmp_path: Path) -
     await typing.pipeline.complete(typing.ask("total = su" + known.text))
     assert [one.text for one in typing.pipeline.mirror.recent() if one.kind == "accepted"] == [known.text]
     await typing.pipeline.close()
+
+
+async def test_what_is_asked_ahead_in_a_file_ends_when_it_is_switched_off(ahead: Typing) -> None:
+    await ahead.pipeline.complete(ahead.ask("total = "))
+    ahead.engine.hold()
+    await ahead.engine.until(lambda: len(ahead.engine.jobs) == 2)
+    ahead.pipeline._projects._settings = Settings(complete=Complete(on=False))
+    assert (await ahead.pipeline.complete(ahead.ask("total = "))).stop == "off"
+    await ahead.engine.until(lambda: len(ahead.engine.ends) == 2)
+    ahead.engine.go_on()
+    await resting(ahead)
+    assert ahead.pipeline.recall.facts()["answers"] == 0
