@@ -135,7 +135,7 @@ class Pipeline:
         if known.completion.text and on_text is not None:
             await on_text(known.completion.text)
         self.mirror.shown(known.planned.request, known.completion.text)
-        if not self._runs.busy:
+        if not self._runs.busy and self.power.now.warm:
             self._idle.again()
         return known.completion
 

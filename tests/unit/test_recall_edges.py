@@ -10,7 +10,9 @@ import pytest
 from support.typed import Typing
 from support.waiting import until
 
+from daemon.power import Policy
 from daemon.settings import Complete, Recall, Settings
+from daemon.settings import Power as PowerSettings
 
 
 @pytest.fixture
@@ -73,3 +75,15 @@ async def test_what_is_asked_ahead_in_a_file_ends_when_it_is_switched_off(ahead:
     ahead.engine.go_on()
     await resting(ahead)
     assert ahead.pipeline.recall.facts()["answers"] == 0
+
+
+async def test_on_battery_idle_work_is_not_taken_up_again(tmp_path: Path) -> None:
+    typing = Typing(tmp_path, recall=Recall())
+    await typing.pipeline.complete(typing.ask("total = "))
+    assert not typing.pipeline.resting
+    typing.pipeline.power = Policy(PowerSettings(), battery_now=lambda: True)
+    await typing.pipeline.complete(typing.ask("total = "))
+    assert typing.pipeline.resting
+    assert (await typing.pipeline.complete(typing.ask("total = su"))).recall == "typed"
+    assert typing.pipeline.resting
+    await typing.pipeline.close()
