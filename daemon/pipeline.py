@@ -131,6 +131,7 @@ class Pipeline:
 
     async def _known(self, known: Known, on_text: OnText | None) -> Completion:
         """An answer that needed no run, told and recorded as any other."""
+        self._engine.wake()  # the next answer may not be known
         self.record(*known)
         if known.completion.text and on_text is not None:
             await on_text(known.completion.text)

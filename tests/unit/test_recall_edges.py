@@ -87,3 +87,12 @@ async def test_on_battery_idle_work_is_not_taken_up_again(tmp_path: Path) -> Non
     assert (await typing.pipeline.complete(typing.ask("total = su"))).recall == "typed"
     assert typing.pipeline.resting
     await typing.pipeline.close()
+
+
+async def test_an_answer_that_is_known_loads_the_model_for_the_next_one(tmp_path: Path) -> None:
+    typing = Typing(tmp_path, recall=Recall(prefetch=False))
+    await typing.pipeline.complete(typing.ask("total = "))
+    await typing.engine.unload("idle")
+    assert (await typing.pipeline.complete(typing.ask("total = su"))).recall == "typed"
+    assert typing.engine.state.phase == "ready"
+    await typing.pipeline.close()
