@@ -10,7 +10,11 @@ import pytest
 from support.typed import Typing
 from support.waiting import until
 
+from daemon.engine.frames import Submit
+from daemon.nouns import Limits
 from daemon.power import Policy
+from daemon.recall.remainder import remainder
+from daemon.recall.shown import Answer
 from daemon.settings import Complete, Recall, Settings
 from daemon.settings import Power as PowerSettings
 
@@ -96,3 +100,14 @@ async def test_an_answer_that_is_known_loads_the_model_for_the_next_one(tmp_path
     assert (await typing.pipeline.complete(typing.ask("total = su"))).recall == "typed"
     assert typing.engine.state.phase == "ready"
     await typing.pipeline.close()
+
+
+@pytest.mark.parametrize(("closes", "known"), [(")", "a, b"), ("", None)])
+def test_who_can_replace_a_bracket_may_want_more_than_who_cannot(closes: str, known: str | None) -> None:
+    limits = Limits(lines="auto")
+    answer = Answer(
+        id="1", kind=0, before="f(", after=")", text="a, b", stop="closed", stop_word="", context=(0, 0),
+        lines=limits.lines, tokens=limits.tokens, middle=0, written=b"", ms=1.0,
+    )  # fmt: skip
+    found = remainder(answer, "", Submit(id="2", tokens=b"", line="f(", closes=closes, limits=limits), len)
+    assert (found.text if found else None) == known
