@@ -10,6 +10,7 @@ from daemon.documents.positions import normalise
 from daemon.nouns import Completion, CompletionRequest, StopReason
 from daemon.observe.fates import OUTCOMES, TAKEN, Fate, Outcome
 from daemon.observe.retention import agree
+from indexer.content import denied, secret
 
 _AROUND = 400
 """Characters on each side of a place by which it is found again."""
@@ -18,6 +19,8 @@ _LATER = 4_000
 _PASSED = 40
 """A text that goes on with so much of what stood behind the place says that the person moved past it."""
 _CLOSERS = ")]}\"'`>"
+_HEAD = 4_000
+"""Characters of a text's beginning, and on each side of the cursor, that secrets are looked for in."""
 _LONGEST_NAME = 40
 """Of a language that only the client knows."""
 _LEAST = 2
@@ -159,6 +162,13 @@ class Offer:
             return len(text) if end < 0 else end + 1
         found = _WORD_END.match(text, start)
         return found.end() if found else len(text)
+
+
+def secretive(request: CompletionRequest) -> bool:
+    """Whether nothing of a text may be kept: its name is on the deny list, or what is near is a secret."""
+    path, text = request.path or "", request.prefix[:_HEAD] + request.prefix[-_HEAD:] + request.suffix[:_HEAD]
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    return denied(path) or secret(text.encode("utf-8", "replace"), name)
 
 
 def offered(request: CompletionRequest, completion: Completion) -> str:
