@@ -129,7 +129,7 @@ class Acceptance:
         found, start = told
         found.text = found.others.get(answer_id, found.text)
         outcome = _OUTCOMES[kind]
-        count = found.end_of(outcome) if characters is None else start + characters
+        count = found.end_of(outcome) if characters is None else found.told(start, characters)
         self._take(found, min(count, len(found.text)), outcome, elapsed_ms)
         return True
 

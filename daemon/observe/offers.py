@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from daemon.documents.document import language_of
-from daemon.documents.positions import normalise
+from daemon.documents.positions import denormalise, normalise
 from daemon.nouns import Completion, CompletionRequest, StopReason
 from daemon.observe.fates import OUTCOMES, TAKEN, Fate, Outcome
 from daemon.observe.retention import agree
@@ -57,6 +57,8 @@ class Offer:
     born: float
     heard: float
     """When an answer came for it last. Both by the clock of whoever follows it."""
+    newline: str = "\n"
+    """Line end of the text as the client was sent it."""
     others: dict[str, str] = field(default_factory=dict)
     """Id → text of further answers to the same question."""
     done: int = 0
@@ -152,6 +154,11 @@ class Offer:
         if self.outcome is None or OUTCOMES.index(outcome) < OUTCOMES.index(self.outcome):
             self.outcome = outcome
 
+    def told(self, start: int, characters: int) -> int:
+        """The end of what a client took that counts `characters` from `start` on, in its own line ends."""
+        sent = denormalise(self.text[start:], self.newline)
+        return start + characters - sent.count("\r\n", 0, characters)
+
     def end_of(self, outcome: Outcome) -> int:
         """Characters that a client took that does not say how many."""
         text, start = self.text, self.taken
@@ -195,6 +202,7 @@ def offer(request: CompletionRequest, completion: Completion, text: str, now: fl
         text=text,
         born=now,
         heard=now,
+        newline=request.newline,
     )
 
 
