@@ -93,7 +93,7 @@ class Acceptance:
             return
         found, now = self._open.get(request.client), self._clock()
         if found is not None and request.alternative and found.here(request):
-            found.others[completion.id] = found.text[: found.done] + text
+            found.add(completion.id, text)
             self._know(completion.id, found, found.done)
         elif found is not None and found.goes_on(request.id, text):
             found.text, found.heard = found.text[: found.done] + text, now

@@ -23,6 +23,8 @@ _HEAD = 4_000
 """Characters of a text's beginning, and on each side of the cursor, that secrets are looked for in."""
 _LONGEST_NAME = 40
 """Of a language that only the client knows."""
+_OTHERS = 16
+"""Further answers to one question that are followed."""
 _LEAST = 2
 """Characters of an answer that come at once; one alone was typed."""
 _BURST = 4
@@ -85,6 +87,12 @@ class Offer:
     def here(self, request: CompletionRequest) -> bool:
         """Whether a request asks from where the person is, as far as is known."""
         return self.grown(request.prefix) == self.text[: self.done]
+
+    def add(self, answer_id: str, text: str) -> None:
+        """A further answer from where the person is; of many the newest stay."""
+        self.others[answer_id] = self.text[: self.done] + text
+        if len(self.others) > _OTHERS:
+            del self.others[next(iter(self.others))]
 
     def asks_ahead(self, request: CompletionRequest) -> bool:
         """Whether a request asks from where the person would be, had they taken this."""

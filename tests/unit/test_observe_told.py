@@ -1,4 +1,4 @@
-"""What clients tell of answers in files with other line ends."""
+"""What clients tell of answers in files with other line ends, and how much of that is followed."""
 
 from __future__ import annotations
 
@@ -19,3 +19,17 @@ async def test_what_a_client_counts_is_in_the_line_ends_that_it_was_sent(newline
     person.acceptance.accepted(asked.id, "line", characters=len(denormalise(TAKEN, newline)))
     person.acceptance.close()
     assert person.outcomes == [("line", len(TAKEN))]
+
+
+async def test_who_asks_for_more_answers_again_and_again_is_not_followed_in_all() -> None:
+    person = Person()
+    for _ in range(50):
+        person.shown("    ", BLOCK)
+        newest = [person.request("    ", alternative=True) for _ in range(7)]
+        for number, one in enumerate(newest):
+            person.answer(one, f"each({number})")
+        person.wait(1)
+    (offer,) = person.acceptance._open.values()
+    assert len(offer.others) <= 16
+    person.ask("    each(6)")
+    assert person.outcomes == [("whole", len("each(6)"))]
