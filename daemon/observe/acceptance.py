@@ -171,7 +171,8 @@ class Acceptance:
 
     def _asks_ahead(self, found: Offer, request: CompletionRequest) -> bool:
         """Whether a request asks for what would follow an answer that nobody can have taken yet."""
-        ahead = self._clock() - found.heard < AHEAD_S and found.asks_ahead(request)
+        # A clock that was set back says nothing.
+        ahead = 0.0 <= self._clock() - found.heard < AHEAD_S and found.asks_ahead(request)
         if ahead:
             found.ahead = request.id
         return ahead
@@ -220,7 +221,7 @@ class Acceptance:
             if outcome in ("whole", "typed") and found.following is not None and self._on:
                 found.following.born = found.following.heard = self._clock()
                 self._show(found.following)
-        after = found.fate.after_ms if found.over else (self._clock() - found.born) * 1000
+        after = found.fate.after_ms if found.over else max(0.0, self._clock() - found.born) * 1000
         found.take(found.done, outcome)
         found.over = True
         found.fate = msgspec.structs.replace(found.fate, after_ms=round(elapsed_ms or after, 1))

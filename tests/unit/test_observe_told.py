@@ -1,4 +1,4 @@
-"""What clients tell of answers in files with other line ends, and how much of that is followed."""
+"""Answers in files with other line ends, many for one question, and clocks that are set."""
 
 from __future__ import annotations
 
@@ -33,3 +33,12 @@ async def test_who_asks_for_more_answers_again_and_again_is_not_followed_in_all(
     assert len(offer.others) <= 16
     person.ask("    each(6)")
     assert person.outcomes == [("whole", len("each(6)"))]
+
+
+async def test_a_clock_that_is_set_back_makes_no_answer_wait_for_ever() -> None:
+    person = Person()
+    person.shown("    ", BLOCK)
+    person.wait(-3600)
+    person.ask("    " + BLOCK)
+    (row,) = person.rows.values()
+    assert (row.outcome, row.after_ms) == ("whole", 0.0)
