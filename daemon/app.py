@@ -91,7 +91,9 @@ class _Life:
         self._pipeline.working = self._indexing.working
         self._ledger = Ledger(paths.state_dir() / "ledger.db", settings.ledger)
         self._pipeline.record = self._record
-        self._acceptance = Acceptance(self._ledger, self._text_of, on=settings.ledger.on)
+        self._acceptance = Acceptance(
+            self._ledger, self._text_of, on=settings.ledger.on, left_out=self._pipeline.mirror.left_out
+        )
         self._house = House(
             pipeline=self._pipeline,
             settings=settings,

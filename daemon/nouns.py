@@ -33,6 +33,8 @@ StopReason = Literal[
     "superseded",  # a newer request of the same client took over
     "engine",  # the engine failed; `note` says how
 ]
+UNANSWERED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine")
+"""Stops of requests that got nothing of what they asked for."""
 
 
 class Noun(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
 from daemon.jobs import job
-from daemon.nouns import Completion, CompletionRequest, Generation
+from daemon.nouns import UNANSWERED, Completion, CompletionRequest, Generation
 from daemon.observe.metrics import Metrics
 from daemon.pacing import Pacing
 from daemon.polish.emit import Emitter
@@ -116,8 +116,9 @@ class Pipeline:
         completion = self._completed(seat, generation, emitter)
         if emitter.tail and on_text is not None:
             await on_text(emitter.tail)
-        self.mirror.shown(planned.request, completion.text)
-        self.recall.keep(planner, asked, seat.planned, generation, completion)
+        if completion.stop not in UNANSWERED:  # a newer answer may be on the screen already
+            self.mirror.shown(planned.request, completion.text)
+            self.recall.keep(planner, asked, seat.planned, generation, completion)
         self._rest(planner, planned)
         return completion
 
@@ -131,11 +132,12 @@ class Pipeline:
 
     async def _known(self, known: Known, on_text: OnText | None) -> Completion:
         """An answer that needed no run, told and recorded as any other."""
+        self._engine.wake()  # the next answer may not be known
         self.record(*known)
         if known.completion.text and on_text is not None:
             await on_text(known.completion.text)
         self.mirror.shown(known.planned.request, known.completion.text)
-        if not self._runs.busy:
+        if not self._runs.busy and self.power.now.warm:
             self._idle.again()
         return known.completion
 

@@ -14,15 +14,13 @@ from daemon.doors.house import HOUSE, TRAFFIC, House, OnText, Traffic
 from daemon.doors.rates import TooFast
 from daemon.doors.wire import EVENTS, Events, Form, error_body, known
 from daemon.errors import ForetypeError, Overloaded
-from daemon.nouns import Completion, CompletionRequest, Range, StopReason
+from daemon.nouns import UNANSWERED, Completion, CompletionRequest, Range, StopReason
 
 T = TypeVar("T")
 
 MAX_TOKENS = 4096
 MAX_MS = 600_000
 MAX_CLIENT = 200
-UNANSWERED: tuple[StopReason, ...] = ("cancelled", "superseded", "engine")
-"""Stops of requests that got nothing of what they asked for."""
 
 
 def new_id() -> str:

@@ -17,6 +17,8 @@ ALTERNATIVE_TEMPERATURE = 0.4
 MAX_ALTERNATIVES = 8
 LEAST_S = 0.05
 """Added to the time that further texts may take."""
+KNOWN_S = 0.002
+"""An answer that needs no run is there by then; no run is."""
 
 
 async def several(
@@ -25,17 +27,21 @@ async def several(
     """The answer and further texts, `wanted` together at most; all are worked on at once.
 
     The first is what the person waits for, and what `on_text` is told: the others are less urgent, and may
-    take as long again as it did, within the request's limit. Texts that say the same are one.
+    take as long again as it did, within the request's limit. Where it was known without a run there are none:
+    they would take the model each time that a key is pressed. Texts that say the same are one.
     """
     if wanted <= 1:
         return [await answer(request, ask, on_text)]
     begun = time.monotonic()
     more = 1 if ask.warm else int(min(wanted, MAX_ALTERNATIVES))
-    alternatives = [_alternative(ask, seed) for seed in range(1, more)]
-    tasks = [asyncio.create_task(answer(request, ask, on_text))]
-    tasks += [asyncio.create_task(answer(request, one)) for one in alternatives]
+    first = asyncio.create_task(answer(request, ask, on_text))
+    tasks = [first]
     try:
-        first, *others = tasks
+        await asyncio.wait(tasks, timeout=KNOWN_S)
+        if not _alone(first):
+            alternatives = [_alternative(ask, seed) for seed in range(1, more)]
+            tasks += [asyncio.create_task(answer(request, one)) for one in alternatives]
+        others = tasks[1:]
         done = await first
         if done.stop in llama.UNFINISHED or not others:
             return [done]
@@ -47,6 +53,11 @@ async def several(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _alone(first: asyncio.Task[Completion]) -> bool:
+    """Whether it ended so soon that nothing else is to be asked: it failed, or was known."""
+    return first.done() and (not _came(first) or bool(first.result().recall))
 
 
 def _came(task: asyncio.Task[Completion]) -> bool:

@@ -73,6 +73,8 @@ class EngineClient:
         self._state = EngineState(phase="stopped")
         self._profile: EngineProfile | None = None
         self._vocabulary = ("", "")
+        self._woken = False
+        """The model was unloaded and is on its way back: whoever asks waits for it."""
         self.ready = asyncio.Event()
 
     @property
@@ -101,6 +103,7 @@ class EngineClient:
     def wake(self) -> None:
         """See Engine.wake."""
         if self._state.phase == "unloaded":
+            self._woken = True
             self._begin("loading", "it was unloaded")
 
     async def unload(self, why: str) -> None:
@@ -113,8 +116,8 @@ class EngineClient:
 
     async def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
         """See Engine.stream."""
-        if self._state.phase == "unloaded":
-            self.wake()
+        self.wake()
+        if self._woken:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ready.wait(), _WAKE_S)
         child = self._child
@@ -194,6 +197,7 @@ class EngineClient:
                 self.ready.clear()
             gpu = self._profile is not None and self._profile.backend != "CPU"
             self._plan.learn(death, gpu)
+            self._woken = False
             if not death.served and isinstance(self._draft, EngineModel):
                 self._draft = f"left out: {death.reason}"
             _log.error("engine ended: %s", death.reason)
@@ -217,6 +221,7 @@ class EngineClient:
             self._profile = message.profile
             self._vocabulary = (message.vocabulary, message.vocabulary_note)
             self.ready.set()
+            self._woken = False
             self._say("ready", message.profile.why, 1.0)
         elif isinstance(message, Report):
             waiting, self._reports = self._reports, []

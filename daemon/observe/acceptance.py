@@ -7,7 +7,7 @@ much of what was taken still stands later. Counts only, for this machine alone.
 Clients that tell nothing are judged by the texts they send: an answer that the next text holds in its place
 was taken, one that it contradicts was typed over. Who types letter by letter along an answer has typed it; of
 a client that asks nothing meanwhile, that cannot be told from taking it. Where a client tells
-what is taken, only that counts as taken.
+what is taken, only that counts as taken. Nothing is followed in files on the deny list or left out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from daemon.nouns import Completion, CompletionRequest
 from daemon.observe.fates import TAKEN, Fate, Outcome
 from daemon.observe.looks import Looks, keep
-from daemon.observe.offers import Offer, offer, offered
+from daemon.observe.offers import Offer, offer, offered, secretive
 
 Kind = Literal["accepted", "line", "word"]
 AHEAD_S = 0.15
@@ -46,7 +46,8 @@ class Rows(Protocol):
 class Acceptance:
     """Follows the newest answer of each client. For one event loop; nothing in it takes a millisecond.
 
-    `text_of` gives the text of an open document by its path, or None; `clock` seconds since the epoch.
+    `text_of` gives the text of an open document by its path, or None; `left_out` tells whether the user or a
+    project leaves a path out of everything; `clock` seconds since the epoch.
     """
 
     def __init__(
@@ -55,9 +56,11 @@ class Acceptance:
         text_of: Callable[[str], str | None],
         *,
         on: bool = True,
+        left_out: Callable[[str], object] = lambda path: False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows, self._text_of, self._on, self._clock = rows, text_of, on, clock
+        self._left_out = left_out
         self._looks = Looks(text_of)
         self._open: OrderedDict[str, Offer] = OrderedDict()
         """Client → what it shows."""
@@ -74,6 +77,9 @@ class Acceptance:
         if not self._on or request.warm or request.alternative:
             return
         found = self._open.get(request.client)
+        if self._unkept(request):
+            self._forget(request, found)
+            return
         if found is not None and self._asks_ahead(found, request):
             return
         self._looks.see(request)
@@ -83,11 +89,11 @@ class Acceptance:
     def answered(self, request: CompletionRequest, completion: Completion) -> None:
         """An answer goes out: from now on it is shown."""
         text = offered(request, completion) if self._on else ""
-        if not text:
+        if not text or self._unkept(request):
             return
         found, now = self._open.get(request.client), self._clock()
         if found is not None and request.alternative and found.here(request):
-            found.others[completion.id] = found.text[: found.done] + text
+            found.add(completion.id, text)
             self._know(completion.id, found, found.done)
         elif found is not None and found.goes_on(request.id, text):
             found.text, found.heard = found.text[: found.done] + text, now
@@ -123,7 +129,7 @@ class Acceptance:
         found, start = told
         found.text = found.others.get(answer_id, found.text)
         outcome = _OUTCOMES[kind]
-        count = found.end_of(outcome) if characters is None else start + characters
+        count = found.end_of(outcome) if characters is None else found.told(start, characters)
         self._take(found, min(count, len(found.text)), outcome, elapsed_ms)
         return True
 
@@ -151,9 +157,22 @@ class Acceptance:
         for found in list(self._open.values()):
             self._decide(found, "left")
 
+    def _unkept(self, request: CompletionRequest) -> bool:
+        """Whether nothing of a request's text may be kept."""
+        return secretive(request) or bool(request.path and self._left_out(request.path))
+
+    def _forget(self, request: CompletionRequest, found: Offer | None) -> None:
+        if found is not None:
+            self._decide(found, "left")
+        path = request.path or ""
+        self._looks.forget(request.client, path)
+        for key in [key for key, (known, _) in self._known.items() if path and known.path == path]:
+            del self._known[key]
+
     def _asks_ahead(self, found: Offer, request: CompletionRequest) -> bool:
         """Whether a request asks for what would follow an answer that nobody can have taken yet."""
-        ahead = self._clock() - found.heard < AHEAD_S and found.asks_ahead(request)
+        # A clock that was set back says nothing.
+        ahead = 0.0 <= self._clock() - found.heard < AHEAD_S and found.asks_ahead(request)
         if ahead:
             found.ahead = request.id
         return ahead
@@ -202,7 +221,7 @@ class Acceptance:
             if outcome in ("whole", "typed") and found.following is not None and self._on:
                 found.following.born = found.following.heard = self._clock()
                 self._show(found.following)
-        after = found.fate.after_ms if found.over else (self._clock() - found.born) * 1000
+        after = found.fate.after_ms if found.over else max(0.0, self._clock() - found.born) * 1000
         found.take(found.done, outcome)
         found.over = True
         found.fate = msgspec.structs.replace(found.fate, after_ms=round(elapsed_ms or after, 1))

@@ -14,7 +14,6 @@ from daemon.nouns import CompletionRequest
 from daemon.observe.fates import MARKS
 from daemon.observe.offers import Offer
 from daemon.observe.retention import kept
-from indexer.content import denied
 
 _T = TypeVar("_T")
 _CLIENTS = 64
@@ -46,10 +45,14 @@ class Looks:
 
     def see(self, request: CompletionRequest) -> None:
         """What a client's text is now, for those whose documents are not followed."""
-        if denied(request.path or ""):
-            return
         near = request.prefix[-_SEEN:] + request.suffix[:_SEEN]
         keep(self._seen, request.client, near, _CLIENTS)
+
+    def forget(self, client: str, path: str) -> None:
+        """Nothing of what a client has, or of a file, may be kept."""
+        self._seen.pop(client, None)
+        for key in [key for key, taken in self._taken.items() if path and taken.offer.path == path]:
+            del self._taken[key]
 
     def begin(self, found: Offer, now: float) -> None:
         """Something of an answer was taken, or more of it."""

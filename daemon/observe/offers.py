@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass, field
 
 from daemon.documents.document import language_of
-from daemon.documents.positions import normalise
+from daemon.documents.positions import denormalise, normalise
 from daemon.nouns import Completion, CompletionRequest, StopReason
 from daemon.observe.fates import OUTCOMES, TAKEN, Fate, Outcome
 from daemon.observe.retention import agree
+from indexer.content import denied, secret
 
 _AROUND = 400
 """Characters on each side of a place by which it is found again."""
@@ -18,8 +19,12 @@ _LATER = 4_000
 _PASSED = 40
 """A text that goes on with so much of what stood behind the place says that the person moved past it."""
 _CLOSERS = ")]}\"'`>"
+_HEAD = 4_000
+"""Characters of a text's beginning, and on each side of the cursor, that secrets are looked for in."""
 _LONGEST_NAME = 40
 """Of a language that only the client knows."""
+_OTHERS = 16
+"""Further answers to one question that are followed."""
 _LEAST = 2
 """Characters of an answer that come at once; one alone was typed."""
 _BURST = 4
@@ -54,6 +59,8 @@ class Offer:
     born: float
     heard: float
     """When an answer came for it last. Both by the clock of whoever follows it."""
+    newline: str = "\n"
+    """Line end of the text as the client was sent it."""
     others: dict[str, str] = field(default_factory=dict)
     """Id → text of further answers to the same question."""
     done: int = 0
@@ -80,6 +87,12 @@ class Offer:
     def here(self, request: CompletionRequest) -> bool:
         """Whether a request asks from where the person is, as far as is known."""
         return self.grown(request.prefix) == self.text[: self.done]
+
+    def add(self, answer_id: str, text: str) -> None:
+        """A further answer from where the person is; of many the newest stay."""
+        self.others[answer_id] = self.text[: self.done] + text
+        if len(self.others) > _OTHERS:
+            del self.others[next(iter(self.others))]
 
     def asks_ahead(self, request: CompletionRequest) -> bool:
         """Whether a request asks from where the person would be, had they taken this."""
@@ -149,6 +162,11 @@ class Offer:
         if self.outcome is None or OUTCOMES.index(outcome) < OUTCOMES.index(self.outcome):
             self.outcome = outcome
 
+    def told(self, start: int, characters: int) -> int:
+        """The end of what a client took that counts `characters` from `start` on, in its own line ends."""
+        sent = denormalise(self.text[start:], self.newline)
+        return start + characters - sent.count("\r\n", 0, characters)
+
     def end_of(self, outcome: Outcome) -> int:
         """Characters that a client took that does not say how many."""
         text, start = self.text, self.taken
@@ -159,6 +177,13 @@ class Offer:
             return len(text) if end < 0 else end + 1
         found = _WORD_END.match(text, start)
         return found.end() if found else len(text)
+
+
+def secretive(request: CompletionRequest) -> bool:
+    """Whether nothing of a text may be kept: its name is on the deny list, or what is near is a secret."""
+    path, text = request.path or "", request.prefix[:_HEAD] + request.prefix[-_HEAD:] + request.suffix[:_HEAD]
+    name = path.replace("\\", "/").rpartition("/")[2].lower()
+    return denied(path) or secret(text.encode("utf-8", "replace"), name)
 
 
 def offered(request: CompletionRequest, completion: Completion) -> str:
@@ -185,6 +210,7 @@ def offer(request: CompletionRequest, completion: Completion, text: str, now: fl
         text=text,
         born=now,
         heard=now,
+        newline=request.newline,
     )
 
 

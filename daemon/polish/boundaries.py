@@ -17,14 +17,15 @@ _LINE = re.compile(r"\s*[^\r\n]+(?:\r\n|\r|\n)?")
 
 def words(text: str) -> tuple[int, ...]:
     """The end of each word; the last is the text's length."""
-    return _ends(_WORD, text)
+    return _ends(_WORD, text, len(text.rstrip()))
 
 
 def lines(text: str) -> tuple[int, ...]:
     """The end of each line that shows something, its line end included; blank lines belong to the next."""
-    return _ends(_LINE, text)
+    return _ends(_LINE, text, len(text.rstrip("\r\n")))
 
 
-def _ends(pattern: re.Pattern[str], text: str) -> tuple[int, ...]:
-    ends = [found.end() for found in pattern.finditer(text)]
+def _ends(pattern: re.Pattern[str], text: str, size: int) -> tuple[int, ...]:
+    """`size`: where the white space at the end begins; to look for a word in it takes the square of it."""
+    ends = [found.end() for found in pattern.finditer(text, 0, size)]
     return (*ends[:-1], len(text)) if text else ()

@@ -3,8 +3,8 @@
     request → answers that say what was typed since → remainder → polish → Known
     answer of a run → kept, and what is asked next by who takes it is asked in advance
 
-Questions that measure, warm-ups and alternatives are neither answered here nor remembered; nothing is kept of
-files on the deny list, and nothing of files that are switched off.
+Questions that measure, warm-ups, alternatives and prompts that a client rendered are neither answered here
+nor remembered; nothing is kept of files on the deny list, and nothing of files that are switched off.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class Recall:
         self.prefetch.after(planner, planned, asked, completion)
 
     def forget(self, path: str | None) -> None:
-        """Nothing of this file is kept."""
+        """Nothing of this file is kept, nor asked ahead."""
+        self.prefetch.drop()
         if path:
             self._shown.forget(f"path {path}")
 
@@ -196,7 +197,7 @@ def _measured(request: CompletionRequest) -> bool:
     """Whether an answer must come from the model, or is not one that a person waits for."""
     aside = request.warm or request.alternative or request.margins or not request.cache
     bound = request.anchor_lines is not None or request.context == "now" or request.window != "auto"
-    return aside or bound or not request.recall
+    return aside or bound or bool(request.rendered) or not request.recall
 
 
 def _as_written(planner: Planner, answer: Answer, typed: str, request: CompletionRequest) -> bool:

@@ -31,7 +31,8 @@ def remainder(answer: Answer, typed: str, job: Submit, count: Callable[[str], in
     """Of a known answer at the question of `job`, whose tokens are not looked at; None where there is none.
     `count` tells how many tokens a text has."""
     limits, rest = job.limits, answer.text[len(typed) :]
-    if not typed and (answer.lines, answer.tokens) == (limits.lines, limits.tokens):
+    closed = answer.stop == "closed" and not job.closes  # this client may want more
+    if not typed and not closed and (answer.lines, answer.tokens) == (limits.lines, limits.tokens):
         return Remainder(rest, answer.stop, answer.stop_word)
     stops = Stops(limits, job.line, job.suffix, job.above, job.closes)
     behind = {"line": "\n", "word": answer.stop_word, "closed": job.closes}

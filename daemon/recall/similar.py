@@ -32,6 +32,7 @@ _LINES = 60
 _KEPT = 64
 _CALLABLES = similarity.CALLABLES
 _Key = tuple[str, str, str]
+_NOTHING: tuple[bytes, tuple[str, ...]] = (b"", ())
 
 
 class Similar:
@@ -41,7 +42,8 @@ class Similar:
         self._readers = readers
         self.left_out: Callable[[str], object] = lambda path: False
         """Whether a path is left out of everything. Asked on the loop."""
-        self._known: OrderedDict[_Key, bytes] = OrderedDict()
+        self._known: OrderedDict[_Key, tuple[bytes, tuple[str, ...]]] = OrderedDict()
+        """Ids, and the files that they were read from."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def guesses(self, planned: Planned, layout: Layout) -> bytes:
@@ -51,13 +53,15 @@ class Similar:
         if not around.root or scope is None or scope.kind not in _CALLABLES:
             return b""
         wanted = (around.root, around.path, scope.signature)
+        if any(map(self.left_out, self._known.get(wanted, _NOTHING)[1])):
+            del self._known[wanted]
         if wanted not in self._known:
-            self._known[wanted] = b""
+            self._known[wanted] = _NOTHING
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
             self._begin(self._look(wanted, planned.document.path, around, layout))
         self._known.move_to_end(wanted)
-        return self._known[wanted]
+        return self._known[wanted][0]
 
     async def close(self) -> None:
         """Wait for those that look something up."""
@@ -74,10 +78,11 @@ class Similar:
             return
         with contextlib.suppress(IndexDamaged):
             found = await asyncio.to_thread(twins, holder.reader, around)
-            texts = [text for name, text in found if not self.left_out(str(PurePath(around.root) / name))]
-            ids = await asyncio.to_thread(layout.ids, "\n".join(texts))
+            named = [(str(PurePath(around.root) / name), text) for name, text in found]
+            kept = [(path, text) for path, text in named if not self.left_out(path)]
+            ids = await asyncio.to_thread(layout.ids, "\n".join(text for _, text in kept))
             if wanted in self._known:
-                self._known[wanted] = ids
+                self._known[wanted] = ids, tuple(path for path, _ in kept)
 
 
 def twins(reader: Reader, around: Surroundings) -> list[tuple[str, str]]:

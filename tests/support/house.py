@@ -154,11 +154,15 @@ async def standing(
     loaded: bool = True,
     doors: Doors | None = None,
     found: bool = False,
+    recall: Recall | None = None,
 ) -> AsyncIterator[Standing]:
     """An open house on port 0 and on a Unix socket in a folder of its own, whose path is short for macOS.
-    `found`: on the socket of FORETYPE_HOME, as a daemon of this build."""
+    `found`: on the socket of FORETYPE_HOME, as a daemon of this build. Without `recall` all answers are runs.
+    """
     with tempfile.TemporaryDirectory(prefix="ft") as folder:
-        settings = Settings(server=server or Server(port=0), doors=doors or Doors(), recall=Recall(on=False))
+        settings = Settings(
+            server=server or Server(port=0), doors=doors or Doors(), recall=recall or Recall(on=False)
+        )
         socket = instance.prepare_runtime() / "daemon.sock" if found else Path(folder, "d.sock")
         async with _standing(Path(folder), socket, script, settings, patience, loaded) as house:
             yield house

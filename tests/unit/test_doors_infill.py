@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from support.house import Reply, Standing, standing
 
+from daemon.doors import several
 from daemon.engine.frames import Submit
 from daemon.nouns import Extra
+from daemon.settings import Recall
 
 SESSION = Path(__file__).parent.parent / "data" / "wire" / "llama_vim_session.jsonl"
 FIELDS = [
@@ -164,6 +166,17 @@ async def test_alternatives_are_an_array_of_different_texts() -> None:
         assert all(asked.alternative and asked.limits.deadline for asked in others)
         assert {job.lane for job in house.engine.jobs} == {"keystroke", "alternative"}
         assert len({asked.id for asked in house.pipeline.requests}) == 4
+
+
+async def test_an_answer_that_is_known_has_no_alternatives_to_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(several, "KNOWN_S", 5.0)  # this machine may be busy
+    async with standing(by_seed, recall=Recall(prefetch=False)) as house:
+        assert len((await infill(house, n_cmpl=4)).json) == 3
+        house.engine.hold()
+        assert [answer["content"] for answer in (await infill(house, n_cmpl=4)).json] == ["zero"]
+        assert len(house.engine.jobs) == 4
 
 
 async def test_nothing_after_the_cursor_is_ever_replaced() -> None:

@@ -130,13 +130,3 @@ async def test_a_long_text_is_compared_beside_the_loop() -> None:
     person.wait(30)
     await person.acceptance.look()
     assert person.rows[name].kept_30 == pytest.approx(1.0, abs=0.2), "of what is kept of the window"
-
-
-async def test_nothing_is_remembered_of_a_file_on_the_deny_list() -> None:
-    person = Person(path="app/.env")
-    name = person.shown("    ", LINE)
-    person.wait(1)
-    person.ask("    " + LINE)
-    person.wait(30)
-    await person.acceptance.look()
-    assert (person.rows[name].outcome, person.rows[name].kept_30) == ("whole", None)

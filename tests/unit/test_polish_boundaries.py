@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 
 import pytest
@@ -75,3 +76,11 @@ def test_an_answer_says_them_of_its_own_line_ends() -> None:
     assert done.text == "a = 1\r\nb = 2"
     assert parts(done.text, done.lines) == ["a = 1\r\n", "b = 2"]
     assert parts(done.text, done.words)[2:4] == [" 1", "\r\nb"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\n"])
+def test_white_space_without_end_takes_no_time(blank: str) -> None:
+    text = "total" + blank * 6000
+    began = time.perf_counter()
+    assert (boundaries.words(text), boundaries.lines(text)) == ((6005,), (6005,))
+    assert time.perf_counter() - began < 0.2

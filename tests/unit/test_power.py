@@ -8,6 +8,7 @@ import math
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.house import standing
 from support.typed import Typing
@@ -200,6 +201,18 @@ async def test_the_process_ends_and_the_next_request_starts_another(engine: Engi
     assert first.text == both[-1].text
     assert engine.state.phase == "ready"
     assert engine.state.pid not in (None, pid)
+    await pipeline.close()
+
+
+async def test_whoever_asks_while_it_is_loaded_again_waits_for_it_too(engine: EngineClient) -> None:
+    pipeline = Pipeline(engine, Settings(recall=Recall(on=False)), Metrics())
+    first = await pipeline.complete(ASKED)
+    await engine.unload("idle")
+    pipeline.noticed("c", "/project/a.py")
+    assert engine.state.phase == "loading"
+    typed = msgspec.structs.replace(ASKED, id="2", prefix="y = ")
+    older, newer = await asyncio.gather(pipeline.complete(typed), pipeline.complete(ASKED))
+    assert (older.stop, newer.text) == ("superseded", first.text)
     await pipeline.close()
 
 

@@ -71,10 +71,13 @@ async def test_the_engine_gets_a_twin_once_it_is_found(found: tuple[Path, Reader
 
     at = HERE.index("rows =") + 7
     assert (await ask("here.py", HERE, at)).guesses == b""
-    await until(lambda: any(pipeline.recall.similar._known.values()), 5)
+    await until(lambda: any(ids for ids, _ in pipeline.recall.similar._known.values()), 5)
     job = await ask("here.py", HERE, at)
     assert job.guesses == TiktokenTokenizer(VOCABULARY).encode(TWIN.rstrip("\n"))
     assert (await ask("other.py", FILES["other.py"], 40)).guesses == b""
+    pipeline.recall.similar.left_out = lambda path: path == str(root / "twin.py")
+    assert (await ask("here.py", HERE, at)).guesses == b""
+    assert not any(ids for ids, _ in pipeline.recall.similar._known.values())
     await pipeline.close()
     await asyncio.sleep(0)
 
