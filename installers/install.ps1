@@ -174,7 +174,7 @@ function Get-Models {
         }
         return
     }
-    $name = & $VenvPython -I -c 'from daemon import settings; print(settings.load().engine.model)'
+    $name = & $VenvPython -I -c 'from daemon import loading; print(loading.load().engine.model)'
     if ($LASTEXITCODE -ne 0) { Stop-With 'the settings cannot be read' }
     if ($name -match '[\\/]|\.gguf$') { return }
     & $VenvPython -I -m daemon.cli.main models pull $name
