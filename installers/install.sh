@@ -232,7 +232,7 @@ show_demo() {
         [ "$tries" -lt 6 ] || die 'no ghost text came; foretype doctor looks for the reason'
     done
     say '' "$sample"
-    "$BIN/foretype" complete "$sample:10:5"
+    "$BIN/foretype" complete "$sample:10:5" --no-recall
     say '' 'The daemon goes on running for your editor. To end it: foretype down'
 }
 
