@@ -100,8 +100,7 @@ def _device(body: _Body) -> str:
     device = body.get("device") or {}
     if not device:
         return ""
-    named = dict.fromkeys(str(device.get(key)) for key in ("backend", "name") if device.get(key))
-    where = f"{' '.join(named)}, {device.get('threads')} threads"
+    where = f"{device.get('backend')} {device.get('name', '')}, {device.get('threads')} threads"
     return f"{where}: {device.get('why')}"
 
 
