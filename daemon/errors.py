@@ -16,7 +16,7 @@ class ForetypeError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+        return f"{self.message.removesuffix('.')}. {self.remedy}" if self.remedy else self.message
 
 
 class BadRequest(ForetypeError):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from daemon import paths
+from daemon import paths, resources
 from daemon.errors import SettingsError
 from daemon.ranges import RANGES
 from daemon.settings import Section, Settings
@@ -54,7 +54,8 @@ def convert(tree: dict[str, Any], kind: type[T], where: str) -> T:
     try:
         value = msgspec.convert(tree, kind)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{where}: {error}", "config/default.toml lists every key") from error
+        keys = resources.folder() / "default.toml"
+        raise SettingsError(f"{where}: {error}", f"{keys} lists every key") from error
     if isinstance(value, Settings):
         _check(value, where)
     return value

@@ -11,7 +11,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -34,6 +34,11 @@ _log = logging.getLogger(__name__)
 _KEEP = 256
 _FRESH_S = 5.0
 """How long it is believed where a file's projects begin; what they say is looked at each time."""
+_BY_ENDING = {
+    "htm": "html", "markdown": "markdown", "md": "markdown", "rst": "restructuredtext", "tex": "latex",
+    "txt": "plaintext", "yml": "yaml",
+}  # fmt: skip
+"""Languages that we have no grammar of and that LSP calls otherwise than the endings of their files."""
 _Stamp = tuple[int, ...]
 T = TypeVar("T")
 
@@ -71,9 +76,7 @@ class Narrowing(msgspec.Struct, frozen=True):
         asked = request.limits.lines
         if not self.switches:
             return asked
-        found = language_of(request.path or "", request.prefix[:200].encode(), request.language)
-        named = [found.name] if found is not None else []
-        named += [request.language.lower()] if request.language else []
+        named = _called(request)
         (users, names), *projects = self.switches
         own = users.at(names, named)
         said_nothing = asked in ("auto", users.lines)  # doors put the setting in its place
@@ -85,6 +88,16 @@ class Narrowing(msgspec.Struct, frozen=True):
 
     def _leaves_out(self, name: str) -> bool:
         return any(found.match(_inner(name, top)) for top, found in self.left_out)
+
+
+def _called(request: CompletionRequest) -> list[str]:
+    """Its language as we call it and as the editor does, else by the ending of the file."""
+    path = request.path or ""
+    found = language_of(path, request.prefix[:200].encode(), request.language)
+    named = [found.name] if found is not None else []
+    named += [request.language.lower()] if request.language else []
+    ending = PurePath(path).suffix[1:].lower()
+    return named or [_BY_ENDING.get(ending, ending)]
 
 
 class Projects:

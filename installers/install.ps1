@@ -174,7 +174,7 @@ function Get-Models {
         }
         return
     }
-    $name = & $VenvPython -I -c 'from daemon import settings; print(settings.load().engine.model)'
+    $name = & $VenvPython -I -c 'from daemon import loading; print(loading.load().engine.model)'
     if ($LASTEXITCODE -ne 0) { Stop-With 'the settings cannot be read' }
     if ($name -match '[\\/]|\.gguf$') { return }
     & $VenvPython -I -m daemon.cli.main models pull $name
@@ -188,7 +188,7 @@ function Show-Demo {
     foreach ($try in 1..6) {
         $answer = (& $VenvPython -I -m daemon.cli.main complete "${sample}:10:5" --json) -join "`n"
         if ($answer -match '"text": "[^"]') {
-            & $VenvPython -I -m daemon.cli.main complete "${sample}:10:5"
+            & $VenvPython -I -m daemon.cli.main complete "${sample}:10:5" --no-recall
             Write-Host 'The daemon goes on running for your editor. To end it: foretype down'
             return
         }

@@ -208,7 +208,7 @@ install_all() {
 
 get_models() {
     if [ -z "$OFFLINE" ]; then
-        name=$("$VENV/bin/python" -I -B -c 'from daemon import settings; print(settings.load().engine.model)') ||
+        name=$("$VENV/bin/python" -I -B -c 'from daemon import loading; print(loading.load().engine.model)') ||
             die 'the settings cannot be read'
         case $name in */* | *.gguf) return ;; esac # a file of the user's own
         "$BIN/foretype" models pull "$name" ||
@@ -232,7 +232,7 @@ show_demo() {
         [ "$tries" -lt 6 ] || die 'no ghost text came; foretype doctor looks for the reason'
     done
     say '' "$sample"
-    "$BIN/foretype" complete "$sample:10:5"
+    "$BIN/foretype" complete "$sample:10:5" --no-recall
     say '' 'The daemon goes on running for your editor. To end it: foretype down'
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Remove Foretype. Models and settings stay unless --purge is given.
+# Remove Foretype. Models, settings, indexes and logs stay unless --purge is given.
 set -eu
 unset CDPATH
 
@@ -8,7 +8,7 @@ usage() {
 usage: sh installers/uninstall.sh [options]
 
   --yes          do not ask
-  --purge        remove models, settings and logs as well
+  --purge        remove models, settings, indexes and logs as well
   --prefix DIR   the DIR that was given to install.sh
   --help         this text
 TEXT
@@ -46,9 +46,11 @@ from daemon import paths
 print(paths.cache_dir(), paths.config_dir(), paths.state_dir(), paths.runtime_dir(), sep="\n")'
 }
 
-FOLDERS=
+FOLDERS='' KEPT=''
 if [ "$PURGE" = 1 ]; then
     FOLDERS=$(own_folders 2>/dev/null) || die "$VENV does not work any more; run install.sh --no-model once, then this again"
+else
+    KEPT=$(own_folders 2>/dev/null) || :
 fi
 if [ ! -d "$VENV" ] && ! is_our_launcher; then
     say "Foretype is not installed in $PREFIX"
@@ -72,5 +74,6 @@ if [ -n "$FOLDERS" ]; then
 fi
 rmdir "$BIN" "$PREFIX" 2>/dev/null || :
 if [ "$PURGE" = 1 ]; then say 'Foretype, its models and its settings are gone.'; else
-    say 'Foretype is gone. Models and settings stay; --purge removes them too.'
+    say 'Foretype is gone. Models, settings, indexes and logs stay:'
+    printf '%s\n' "$KEPT" | while IFS= read -r folder; do if [ -d "$folder" ]; then say "  $folder"; fi; done
 fi

@@ -39,6 +39,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="the daemon's whole answer")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="most tokens to generate")
     parser.add_argument("--lines", choices=("auto", "line", "block", "free"), help="how much to answer")
+    parser.add_argument("--no-recall", action="store_true", help="ask the model, whatever is known already")
     parser.add_argument("--stdin", action="store_true", help="read the text from stdin; FILE only names it")
     common.add_settings(parser)
     parser.set_defaults(run=_run)
@@ -58,6 +59,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "cursor": {"offset": offset},
         "client": "foretype complete",
         "trigger": "manual",
+        "recall": not arguments.no_recall,
         "time_ms": max(settings.complete.time_ms, _TIME_MS),
     }
     if arguments.max_tokens is not None:
@@ -174,6 +176,8 @@ def _costs(answer: dict[str, Any], elapsed: float) -> str:
     if not answer.get("text"):
         note = f"; {answer['note']}" if answer.get("note") else ""
         return f"nothing to show (stop: {answer.get('stop')}{note}) after {elapsed:.0f} ms"
+    if known := answer.get("recall"):
+        return f"known already ({known}), no model ran: {elapsed:.0f} ms; `--no-recall` asks the model"
     prompt = (
         f"{work.get('prompt', 0)} = {work.get('reused', 0)} reused + {work.get('evaluated', 0)} evaluated"
     )

@@ -221,7 +221,8 @@ def project_files(chosen: Settings, body: dict[str, Any]) -> Check:
     if not found:
         return Check("projects", "ok", f"no {NAME} is refused")
     text = "; ".join(f"{file} is not used: {reason}" for file, reason in found.items())
-    return Check("projects", "warn", text, "Mend the file; config/default.toml marks what it may set")
+    marks = f"Mend the file; {resources.folder() / 'default.toml'} marks what it may set"
+    return Check("projects", "warn", text, marks)
 
 
 def disk() -> Check:

@@ -43,7 +43,9 @@ def _draw(body: _Body) -> None:
         what = f"{lost['tier']} {lost['source']}: {lost['tokens']} tokens, score {lost['score']:.2f}"
         console.print(f"  lost   {palette.visible(what)}, {palette.visible(lost['why'])}")
     if body["prompt"] is None:
-        console.print("\nprompt and answer are no longer kept (ledger.keep_text_minutes)")
+        console.print(
+            "\nprompt and answer are no longer kept (for ledger.keep_text_minutes, while the daemon runs)"
+        )
         return
     whole = Text()
     for segment in body["prompt"]:

@@ -190,7 +190,10 @@ def _root(folder: Path, settings: Settings) -> Path:
     known = {Path(spec.path) for spec in roots.specs(settings.index)}
     found = next((place for place in (here, *here.parents) if place in known), None)
     if found is None:
-        raise SettingsError(f"{here} is in no indexed folder", "`foretype index add DIR` registers one")
+        remedy = "`foretype index add DIR` registers one"
+        if known:
+            remedy += f"; go into one that is, or name it: {', '.join(sorted(map(str, known)))}"
+        raise SettingsError(f"{here} is in no indexed folder", remedy)
     return found
 
 

@@ -48,8 +48,9 @@ def _up(arguments: argparse.Namespace) -> int:
     body = _body(settings)
     for line in report.arrival(started, body):
         print(line)
-    for line in report.differences(settings, arguments, body) if not started.fresh else ():
-        common.note(line)
+    if not started.fresh:
+        for line in (*report.differences(settings, arguments, body), *report.stale(arguments, body)):
+            common.note(line)
     return 0
 
 
@@ -78,6 +79,8 @@ def _status(arguments: argparse.Namespace) -> int:
         return 0
     for line in report.status(body):
         print(line)
+    for line in report.stale(arguments, body):
+        common.note(line)
     return 0
 
 

@@ -81,10 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except ForetypeError as error:
-        print(
-            f"error: {_sentence(error.message)}{' ' + _sentence(error.remedy) if error.remedy else ''}",
-            file=sys.stderr,
-        )
+        print(f"error: {_sentence(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130

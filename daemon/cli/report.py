@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from daemon import loading
+from daemon.cli import common
 from daemon.lifecycle import Started
 from daemon.settings import Settings
 
@@ -23,14 +28,25 @@ def arrival(started: Started, body: _Body) -> Iterator[str]:
 
 def differences(settings: Settings, arguments: argparse.Namespace, body: _Body) -> Iterator[str]:
     """What was asked for on the command line and the running daemon does not do."""
-    model = body.get("model", {}).get("asked", settings.engine.model)
-    if getattr(arguments, "model", None) is not None and settings.engine.model != model:
-        yield f"note: it runs with model {model}; `foretype restart --model {arguments.model}` changes it"
-    ports = [settings.server.port] if getattr(arguments, "port", None) else []
-    for port in (*ports, *(getattr(arguments, "also", None) or ())):
-        if not any(a.endswith(f":{port}") for a in body.get("addresses", [])):
-            flag = "--port" if port in ports else "--also"
-            yield f"note: it does not listen on port {port}; `foretype restart {flag} {port}` changes it"
+    model, told = body.get("model", {}).get("asked", settings.engine.model), []
+    if arguments.model is not None and settings.engine.model != model:
+        told.append(f"it runs with model {model}")
+    ports = [port for port in (arguments.port, *(arguments.also or ())) if port]
+    told += [
+        f"it does not listen on port {port}"
+        for port in ports
+        if not any(address.endswith(f":{port}") for address in body.get("addresses", []))
+    ]
+    if told:
+        flags = shlex.join(common.serve_arguments(arguments))
+        yield f"note: {', '.join(told)}; `foretype restart {flags}` changes that"
+
+
+def stale(arguments: argparse.Namespace, body: _Body) -> Iterator[str]:
+    """Whether the settings file is newer than the running daemon, which reads it once."""
+    file = Path(arguments.config) if arguments.config else loading.user_file()
+    if file.exists() and file.stat().st_mtime > time.time() - body.get("uptime_s", 0.0):
+        yield f"note: {file} was changed after the daemon started; `foretype restart` takes it up"
 
 
 def status(body: _Body) -> Iterator[str]:
@@ -200,7 +216,11 @@ def _recall(recall: _Body) -> str:
 
 
 def _pairs(values: _Body) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
+    return ", ".join(_pair(name, value) for name, value in values.items() if value is not None)
+
+
+def _pair(name: str, value: Any) -> str:
+    return f"{name} {value}" if not isinstance(value, bool) else name if value else f"not {name}"
 
 
 def _children(children: list[_Body]) -> str:

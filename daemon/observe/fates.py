@@ -112,5 +112,7 @@ def _sums(
 
 
 def _with_share(sums: dict[str, Any]) -> dict[str, Any]:
-    found = {key: value or 0 if not key.startswith("kept") else value for key, value in sums.items()}
+    found = {
+        key: value if key == "name" or key.startswith("kept") else value or 0 for key, value in sums.items()
+    }
     return {**found, "share": found["accepted"] / found["shown"] if found["shown"] else 0.0}

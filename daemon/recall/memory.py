@@ -86,6 +86,7 @@ class Recall:
         timed = msgspec.structs.replace(generation, timings=Timings(first=taken, total=taken))
         completion = msgspec.structs.replace(
             completion,
+            language=planned.around.language,
             recall=level,
             timings=timed.timings,
             window=f"{planned.window.name}: {planned.window.reason}",

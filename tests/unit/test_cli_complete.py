@@ -5,9 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from daemon.cli import complete, report
+from daemon.cli import complete, main, report
 from daemon.engine.frames import Paged
 from daemon.errors import BadRequest
+from daemon.settings import Settings
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,33 @@ def test_status_says_what_is_kept_and_why_a_level_is_off() -> None:
 def test_status_of_an_unknown_build_is_readable() -> None:
     assert list(report.status({}))
     assert list(report.status({"model": {}, "profile": None, "device": None, "memory": {"x_bytes": None}}))
+
+
+def test_a_known_answer_is_said_to_be_one() -> None:
+    answer = {"text": "x", "recall": "exact", "stop": "line"}
+    assert complete._costs(answer, 12.3) == (
+        "known already (exact), no model ran: 12 ms; `--no-recall` asks the model"
+    )
+
+
+def test_status_says_in_words_what_is_and_is_not() -> None:
+    shown = report.status({"queue": {"idle": True, "stopped": False, "running": 0}})
+    assert "queue      idle, not stopped, running 0" in shown
+
+
+def test_what_the_running_daemon_does_not_do_is_told_with_one_command() -> None:
+    arguments = main.parser("up").parse_args(["up", "--port", "1", "--also", "2", "--also", "3"])
+    body = {"addresses": ["http://127.0.0.1:1", "http://127.0.0.1:3"]}
+    assert list(report.differences(Settings(), arguments, body)) == [
+        "note: it does not listen on port 2; `foretype restart --port 1 --also 2 --also 3` changes that"
+    ]
+    assert list(report.differences(Settings(), main.parser("up").parse_args(["up"]), body)) == []
+
+
+def test_settings_that_are_newer_than_the_daemon_are_told(tmp_path: Path) -> None:
+    arguments = main.parser("status").parse_args(["status", "--config", str(tmp_path / "c.toml")])
+    assert list(report.stale(arguments, {"uptime_s": 60.0})) == []
+    (tmp_path / "c.toml").write_text("")
+    assert list(report.stale(arguments, {"uptime_s": 0.0})) == []
+    (note,) = report.stale(arguments, {"uptime_s": 60.0})
+    assert "c.toml was changed after the daemon started; `foretype restart`" in note

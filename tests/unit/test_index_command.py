@@ -95,6 +95,10 @@ def test_what_is_not_indexed_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main.main(["index", "status", str(tmp_path)]) != 0
     assert "foretype index add" in capsys.readouterr().err
     assert main.main(["index", "add", str(tmp_path / "absent")]) != 0
+    (project := tmp_path / "one").mkdir()
+    roots.add(roots.normal(project))
+    assert main.main(["index", "status", str(tmp_path)]) == 2
+    assert f"go into one that is, or name it: {roots.normal(project)}" in capsys.readouterr().err
 
 
 def test_roots_of_both_kinds_and_odd_names(tmp_path: Path) -> None:

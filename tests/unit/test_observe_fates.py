@@ -29,7 +29,7 @@ async def test_the_figures() -> None:
         fate(4, outcome="typed"),
         fate(5, outcome="over"),
         fate(6, outcome="dismissed", window="complex", tiers="P0"),
-        fate(7, outcome="left", door="tabby"),
+        fate(7, outcome="left", door="tabby", language=""),
         fate(8, outcome="over", after_ms=700.0),
         fate(9, outcome="over", after_ms=10.0, told=True),
         fate(10, outcome="whole", taken=9, at=time.time() - 8 * 86_400),
@@ -44,7 +44,7 @@ async def test_the_figures() -> None:
     assert (total["share"], total["characters"]) == (pytest.approx(3 / 8), 34)
     assert (total["kept_30"], total["kept_30_of"]) == (0.75, 2)
     assert (total["kept_120"], total["kept_120_of"], total["kept_300"]) == (0.5, 1, None)
-    assert {one["name"]: one["answers"] for one in by["language"]} == {"python": 8, "go": 1}
+    assert {one["name"]: one["answers"] for one in by["language"]} == {"python": 7, "go": 1, "": 1}
     assert [one["name"] for one in by["tiers"]] == ["P0 P1", "P0"]
     assert {one["name"]: one["share"] for one in by["window"]}["complex"] == 0.0
     assert {one["name"] for one in by["door"]} == {"infill", "tabby"}

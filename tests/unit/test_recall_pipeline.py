@@ -58,6 +58,7 @@ async def test_every_request_leaves_a_row(typing: Typing) -> None:
     done = await typing.pipeline.complete(asked := typing.ask("total = su"))
     row = typing.rows[1]
     assert (row[0].request.id, row[3]) == (asked.id, done)
+    assert done.language == first.language == "python"
     entry = replay.entry(*row, profile=PROFILE, build="b")
     assert (entry.recall, entry.stop, entry.counters, entry.prompt) == ("typed", "eos", Counters(), 0)
     assert entry.anchor == done.reason == f"typed: from the answer to {first.id}"
