@@ -100,8 +100,8 @@ def _device(body: _Body) -> str:
     device = body.get("device") or {}
     if not device:
         return ""
-    where = f"{device.get('backend')} {device.get('name', '')}, {device.get('threads')} threads"
-    told = [f"{where}: {device.get('why')}"]
+    names = dict.fromkeys((str(device.get("backend")), str(device.get("name", ""))))
+    told = [f"{' '.join(names)}, {device.get('threads')} threads: {device.get('why')}"]
     for name, key in (("threads", "threads_why"), ("cache", "kv_offload_why"), ("draft", "draft_device")):
         told += [f"{name} {device[key]}"] if device.get(key) else []
     return "; ".join(told)
