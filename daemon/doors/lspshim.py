@@ -38,7 +38,8 @@ class Shim:
         self.sync = Sync(self._told, news.trouble)
         link.lost = self.sync.forget
         self._watch = Watch(lambda: link.ask("GET", "/v1/status"), news, begin)
-        self._answers: OrderedDict[str, str] = OrderedDict()
+        self._answers: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        """Text of an answer, and what stands before it in its item."""
         self._busy: Overloaded | None = None
         self._not_before = 0.0
         """When the daemon, that was too busy, wants to be asked again."""
@@ -79,9 +80,11 @@ class Shim:
             self._put_off(error)
             self.news.trouble(error)
             return None
-        return self._received(body, place)
+        return self._received(body, place, selected.text if selected is not None else "")
 
-    def _received(self, body: dict[str, Any] | None, place: Place) -> tuple[Answer, Place] | None:
+    def _received(
+        self, body: dict[str, Any] | None, place: Place, before: str
+    ) -> tuple[Answer, Place] | None:
         if body is None:
             return None
         self.news.well()
@@ -90,7 +93,7 @@ class Shim:
         if not body["text"]:
             return None
         answer = Answer.of(body)
-        self._answers[answer.id] = answer.text
+        self._answers[answer.id] = answer.text, before
         while len(self._answers) > _REMEMBERED:
             self._answers.popitem(last=False)
         return answer, place
@@ -131,11 +134,13 @@ class Shim:
             self._busy, self._not_before = error, time.monotonic() + error.retry_after
 
     async def feedback(self, answer: str, kind: str, length: int | None = None) -> None:
-        """An answer was `shown`, `accepted`, or `partly` so: until now `length` UTF-16 units of it."""
+        """An answer was `shown`, `accepted`, or `partly` so: until now `length` UTF-16 units of its item."""
         body: dict[str, Any] = {"id": answer, "kind": kind, "client": self.client}
-        text = self._answers.get(answer, "")
+        text, before = self._answers.get(answer, ("", ""))
         if kind == "partly":
-            taken = positions.points(text, length or 0)
+            taken = max(0, positions.points(before + text, length or 0) - len(before))
+            if before and taken == 0:
+                return  # of the editor's own item only
             body |= {"kind": _part(text, taken), "characters": taken}
         elif kind == "accepted" and text:
             body["characters"] = len(text)

@@ -95,6 +95,13 @@ async def test_a_selected_item_is_gone_on_from() -> None:
         assert item["range"] == span
         asked = house.pipeline.requests[-1]
         assert (asked.prefix, asked.suffix, asked.whole) == ("x = total", "\n", False)
+        name, *_ = item["command"]["arguments"]
+        command = {
+            "command": "foretype.didPartiallyAcceptCompletion",
+            "arguments": [name, len("total_of(or")],
+        }
+        await one.ask("workspace/executeCommand", command)
+        assert house.metrics.snapshot()["counters"]["feedback"] == {"word": 1}
 
 
 async def test_a_cancelled_request_ends_its_work() -> None:
