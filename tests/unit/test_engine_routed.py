@@ -23,7 +23,7 @@ from daemon.nouns import CompletionRequest, Generation, Limits
 from daemon.observe.entries import Entry
 from daemon.observe.metrics import Metrics
 from daemon.pipeline import Pipeline
-from daemon.settings import Engine, Settings
+from daemon.settings import Engine, Recall, Settings
 from tests.support import ticking
 
 PROMPT = np.random.default_rng(5).integers(0, 250, 150).astype(np.int32)
@@ -163,7 +163,7 @@ def test_it_is_switched_on_at_start_and_noted_where_it_cannot_be(tiny_model: Pat
 
 
 async def test_only_a_simple_place_is_routed_and_its_row_says_so(tiny_model: Path) -> None:
-    settings = Settings(engine=Engine(threads=1, route_simple=True, disk_mb=0))
+    settings = Settings(engine=Engine(threads=1, route_simple=True, disk_mb=0), recall=Recall(on=False))
     model = EngineModel("tiny", tiny_model, "routed")
     client = EngineClient(settings, model, EngineModel("small", tiny_model, "small"))
     pipeline = Pipeline(client, settings, Metrics())
@@ -192,5 +192,12 @@ async def test_only_a_simple_place_is_routed_and_its_row_says_so(tiny_model: Pat
 
 def request(name: str, prefix: str) -> CompletionRequest:
     return CompletionRequest(
-        id=name, client="c", door="t", prefix=prefix, suffix="", path="/x/a.py", limits=Limits(tokens=6)
+        id=name,
+        client="c",
+        door="t",
+        prefix=prefix,
+        suffix="",
+        path="/x/a.py",
+        limits=Limits(tokens=6),
+        comments=True,
     )
