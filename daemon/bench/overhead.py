@@ -78,8 +78,9 @@ def resident_of(smaps: Sequence[str], path: str) -> int:
     return total
 
 
-def memory(here: rig.Rig) -> Figures:
-    """Resident memory of all processes, and what is left beyond weights, KV cache and compute buffers."""
+async def memory(here: rig.Rig) -> Figures:
+    """Resident memory of all processes, and what is left beyond weights, KV cache and compute buffers. Of the
+    cache both counts: what the context has room for, and pages of it that left the context."""
     profile = here.profile
     file = Path(profile["model"]["path"])
     family = processes(here.pid)
@@ -90,12 +91,14 @@ def memory(here: rig.Rig) -> Figures:
     on_device = profile["backend"].upper() != "CPU"
     kv = 0 if on_device else int(profile.get("kv_bytes") or 0)
     compute = 0 if on_device else int(profile.get("compute_bytes") or 0)
+    pages = int(((await here.report()).get("pages") or {}).get("host_bytes") or 0)
     return {
         "rss_mb": total / MB,
         "weights_mb": mapped / MB,
         "kv_mb": kv / MB,
+        "pages_mb": pages / MB,
         "compute_mb": compute / MB,
-        "rss_beyond_mb": (total - mapped - kv - compute) / MB,
+        "rss_beyond_mb": (total - mapped - kv - pages - compute) / MB,
         "processes": float(len(family)),
     }
 
@@ -157,7 +160,7 @@ async def run(limit: int, seed: int, seconds: float, model: str | None, progress
         outcome.figures.update(await together(here, limit, seed))
         outcome.figures["work_ahead_s"] = await settled(here)
         outcome.figures["idle_cpu_percent"] = await idle_percent(here.pid, seconds)
-        outcome.figures.update(memory(here))
+        outcome.figures.update(await memory(here))
     rows = [[name.replace("_", " "), value] for name, value in outcome.figures.items()]
     outcome.tables.append(table(f"overheads, {limit} requests of {TOKENS} tokens", ["", "figure"], rows))
     if not sys.platform.startswith("linux"):

@@ -40,7 +40,7 @@ class Choice(NamedTuple):
 
 _FULL = 7 / 8
 """Share of the cells that are given out when a quiet moment is taken to give them out anew …"""
-_KEPT = 1 / 2
+_KEPT = 1 / 4
 """… and of those that residents may keep then."""
 
 

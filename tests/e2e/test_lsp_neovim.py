@@ -15,6 +15,9 @@ EDITS = 300
 
 
 def test_neovim_takes_what_the_daemon_logged(home: Home, tiny_model: Path) -> None:
+    config = home.folder / "config/config.toml"  # nobody types 300 edits in a second
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[server]\nclient_per_s = 0\n")
     server = [*COMMAND, "lsp", "--port", "0", "--model", str(tiny_model)]
     environment = {
         **home.environment,
