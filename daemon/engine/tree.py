@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 _FULL = 7 / 8
 """Share of the cells that are given out when a quiet moment is taken to give them out anew …"""
 _KEPT = 1 / 4
-"""… and of those that residents may keep then."""
+"""… and of those that idle residents may keep then."""
 
 
 class Resident:
@@ -157,11 +157,13 @@ class Tree:
     def _tidy(self, rows: int) -> bool:
         """Give all cells out anew, to as much as may stay: running requests, then what is worth most."""
         kept = [r for r in self.residents if r.busy]
-        if distinct(kept) + rows > self._context.cells:
+        needed = distinct(kept) + rows
+        if needed > self._context.cells:
             return False
+        most = min(needed + int(_KEPT * self._context.cells), self._context.cells)
         idle = [r for r in self.residents if not r.busy]
         for resident in sorted(idle, key=self._worth, reverse=True):
-            if distinct([*kept, resident]) + rows <= _KEPT * self._context.cells:
+            if distinct([*kept, resident]) + rows <= most:
                 kept.append(resident)
             else:
                 self.evict(resident)
