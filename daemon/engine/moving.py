@@ -66,6 +66,8 @@ def _read(context: Context, scratch: int, one: Held, start: int) -> mmap.mmap | 
         return None
     context.copy(one.sequence, scratch, one.n, start)
     data = mmap.mmap(-1, context.state_size(scratch))
-    context.state_get(scratch, data)
+    whole = context.state_get(scratch, data)
     context.cut(scratch, 0)
+    if not whole:
+        raise EngineFailed("evaluated text cannot be read from the cache", "See foretype logs")
     return data
