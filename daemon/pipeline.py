@@ -124,10 +124,10 @@ class Pipeline:
 
     def _remembered(self, planner: Planner, request: CompletionRequest, began: float) -> Known | None:
         """An answer that needs no run; the client's older requests are over."""
-        with self._turn(request):
-            known = self.recall.find(planner, request, began)
+        known = self.recall.find(planner, request, began)
         if known is not None:
-            self.pacing.known(request, self._engine.profile)
+            with self._turn(request):  # a request that needs a run takes its turn with it
+                self.pacing.known(request, self._engine.profile)
         return known
 
     async def _known(self, known: Known, on_text: OnText | None) -> Completion:
