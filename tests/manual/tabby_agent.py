@@ -2,8 +2,8 @@
 
 By hand, because it needs npm and a model that writes code:
 
-    npm install --prefix /tmp/agent tabby-agent@1.5.0
-    python tests/manual/tabby_agent.py /tmp/agent/node_modules/tabby-agent/dist/cli.js MODEL.gguf
+    npm install --prefix agent tabby-agent@1.5.0
+    python tests/manual/tabby_agent.py agent/node_modules/tabby-agent/dist/cli.js MODEL.gguf
 
 The agent speaks lines of JSON, as Tabby's Vim extension used it: [id, {func, args}] → [id, result].
 """
