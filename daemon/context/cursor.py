@@ -52,11 +52,11 @@ def around(document: Document) -> Surroundings:
     offset = document.offset if document.offset >= 0 else len(text)
     byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
     line = text.count("\n", 0, offset)
-    where = lines.place(text, offset, line, language, _FEW)
     if document.tree is None or language is None:
         where = lines.place(text, offset, line, language)
         chain, zone, node, broken = lines.chain(where), lines.zone(where, language), "", language is not None
     else:
+        where = lines.place(text, offset, line, language, _FEW)
         view = _View(document.tree, source, byte, language, where)
         chain, zone, node, broken = view.chain, view.zone, view.node, view.broken
         if broken:

@@ -5,6 +5,7 @@ For texts without a grammar, and where the syntax is broken: half-written code k
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -103,7 +104,9 @@ def place(text: str, offset: int, line: int, language: Language | None, most: in
     """The lines around an offset, at most `most` above; `line` is the number of the cursor's line."""
     start = text.rfind("\n", 0, offset) + 1
     head = _ends(text[start:offset])
-    above = [_ends(one) for one in text[:start].rsplit("\n", most + 1)[:-1][-most:]]
+    above = text[:start].rsplit("\n", most + 1)[:-1][-most:]
+    if max(map(len, above), default=0) > _LONG:
+        above = [_ends(one) for one in above]
     rest, *below = text[offset : offset + 2 * _REACH].split("\n", 60)[:60]
     deeper = deepens(head, language)
     indent = _expected(head, above, below, deeper, language)
@@ -272,10 +275,13 @@ def names(where: Place, text: str, offset: int, language: Language | None) -> tu
         before = own.sub(_blank, before)
     if own is not None and marker in after:
         after = own.sub(_blank, after)
-    found = dict.fromkeys(
-        name for _, name in _near(before, after) if name not in _WORDS and name not in words
-    )
-    return tuple(found)[:_NAMES]
+    found: dict[str, None] = {}
+    for _, name in _near(before, after):
+        if name not in _WORDS and name not in words:
+            found[name] = None
+            if len(found) == _NAMES:
+                break
+    return tuple(found)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -284,10 +290,9 @@ def _blank(match: re.Match[str]) -> str:
 
 def _near(before: str, after: str) -> Iterator[tuple[int, str]]:
     """(distance, name) of both sides; what follows counts as twice as far."""
-    ahead = [(2 * m.start(), m[0]) for m in _NAME.finditer(after)]
-    behind = [(len(before) - m.end(), m[0]) for m in _NAME.finditer(before)]
+    behind, typed = [(len(before) - m.end(), m[0]) for m in _NAME.finditer(before)], 0
     if behind and behind[-1][0] == 0:
         behind.pop()  # the word being typed
-        if ahead and ahead[0][0] == 0:
-            ahead.pop(0)
-    return iter(sorted(behind[::-1] + ahead))
+        typed = rest.end() if (rest := _NAME.match(after)) else 0
+    ahead = ((2 * m.start(), m[0]) for m in _NAME.finditer(after, typed))
+    return heapq.merge(reversed(behind), ahead)

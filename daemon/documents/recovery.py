@@ -91,13 +91,22 @@ def _choose(ranked: Sequence[_Candidate]) -> Recovery:
 
 def _window(before: str, after: str) -> list[str]:
     """Whole lines around the cursor's, stripped, those without a word left out."""
+    return _worded(_around(before, after))
+
+
+def _worded(lines: Sequence[str]) -> list[str]:
+    return [line.strip() for line in lines if _WORD.search(line)]
+
+
+def _around(before: str, after: str) -> list[str]:
+    """Whole lines around the cursor's, which stay as they are while a person types in one."""
     above = before.rsplit("\n", ABOVE + 1)[:-1][-ABOVE:]
     below = after.split("\n", BELOW + 1)[1 : BELOW + 1]
     if len(above) > 1:
         del above[0]  # it may be cut
     if len(below) > 1:
         del below[-1]
-    return [line.strip() for line in (*above, *below) if _WORD.search(line)]
+    return above + below
 
 
 def _telling(window: Sequence[str]) -> list[str]:
@@ -168,7 +177,10 @@ def _judge(window: Sequence[str], lines: Sequence[str]) -> tuple[float, int]:
 
 @dataclass(slots=True)
 class _Known:
+    around: int
+    """Hash of the lines around the cursor's."""
     lines: frozenset[str]
+    """Of them those with a word."""
     answer: Recovery
     again: float
     """When an answer without a path is looked for anew."""
@@ -190,21 +202,24 @@ class Recoverer:
         A text without lines tells nothing and takes nothing back; one that only warms the cache, as llama.vim
         sends between keystrokes, is for the file that the client was in.
         """
-        lines = frozenset(_window(before, after))
+        shown = _around(before, after)
+        around = hash(tuple(shown))
         with self._lock:
             known = self._known.get(client)
+            same = known is not None and known.around == around
+            lines = known.lines if known is not None and same else frozenset(_worded(shown))
             if not lines:
                 last = known.answer if known is not None and warm else None
                 return last or Recovery("", "", "too few lines to tell a file by")
-            if known is not None and len(lines & known.lines) >= _SAME * len(lines):
+            if known is not None and (same or len(lines & known.lines) >= _SAME * len(lines)):
                 if known.answer.path or known.again > time.monotonic():
-                    known.lines = lines
+                    known.around, known.lines = around, lines
                     self._known.move_to_end(client)
                     return known.answer
             elif known is not None:
                 del self._known[client]  # the person went elsewhere: a file is no longer taken for granted
             if client not in self._jobs:
-                self._jobs[client] = self._pool.submit(self._look, client, before, after, lines)
+                self._jobs[client] = self._pool.submit(self._look, client, before, after, around, lines)
         return Recovery("", "", "being looked for")
 
     def settle(self, seconds: float) -> None:
@@ -215,13 +230,13 @@ class Recoverer:
         """End the thread."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _look(self, client: str, before: str, after: str, lines: frozenset[str]) -> None:
+    def _look(self, client: str, before: str, after: str, around: int, lines: frozenset[str]) -> None:
         answer = Recovery("", "", "it could not be looked for")
         try:
             answer = recover(before, after, self._mirror, self._readers)
         finally:
             with self._lock:
                 self._jobs.pop(client, None)
-                self._known[client] = _Known(lines, answer, time.monotonic() + _AGAIN_S)
+                self._known[client] = _Known(around, lines, answer, time.monotonic() + _AGAIN_S)
                 while len(self._known) > _MOST_CLIENTS:
                     self._known.popitem(last=False)

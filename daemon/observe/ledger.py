@@ -49,6 +49,8 @@ class Ledger:
         self._keep_s = settings.keep_text_minutes * 60
         self._look_s = min(_LOOK_S, self._keep_s / _LOOKS) if self._keep_s > 0 else None
         self._queue: queue.Queue[_Row | _Question | None] = queue.Queue(WAITING)
+        self._hurry = threading.Event()
+        """Ends the wait for more rows."""
         self._thread = threading.Thread(target=self._live, name="ledger", daemon=True)
         self._ring: Ring | None = None
         self._tried = float("-inf")
@@ -67,6 +69,8 @@ class Ledger:
                 self._queue.put_nowait(entry)
             except queue.Full:
                 self._dropped += 1
+            if self._queue.qsize() >= _BATCH:
+                self._hurry.set()
 
     async def last(self, count: int) -> list[Entry]:
         """The newest `count` rows, oldest first, without texts. Raises NotSupported, Overloaded."""
@@ -109,6 +113,7 @@ class Ledger:
         """
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=seconds)
+            self._hurry.set()
             if self._thread.is_alive():
                 self._thread.join(seconds)
 
@@ -120,6 +125,7 @@ class Ledger:
             self._queue.put_nowait((question, answer))
         except queue.Full as full:
             raise Overloaded("the ledger is busy", "Try again in a moment") from full
+        self._hurry.set()
         return await asyncio.wrap_future(answer)
 
     def _refusal(self) -> NotSupported:
@@ -147,14 +153,18 @@ class Ledger:
 
     def _take(self, purged: float) -> list[_Row | _Question | None]:
         """What waits, in order; nothing when it is time to purge again. Rows wait for others, so that writing
-        them stays out of the way of a person who types; a question ends the wait."""
+        them stays out of the way of a person who types: the thread wakes for none. A question ends the wait."""
         wait = None if self._look_s is None else max(0.0, purged + self._look_s - time.monotonic())
         taken = []
         with contextlib.suppress(queue.Empty):
             taken.append(self._queue.get(timeout=wait))
-            until = time.monotonic() + _LINGER_S
+            if isinstance(taken[0], Entry | Fate):
+                self._hurry.wait(_LINGER_S)
+            self._hurry.clear()
             while len(taken) < _BATCH and isinstance(taken[-1], Entry | Fate):
-                taken.append(self._queue.get(timeout=max(0.0, until - time.monotonic())))
+                taken.append(self._queue.get_nowait())
+            if not self._queue.empty():
+                self._hurry.set()
         return taken
 
     def _opened(self) -> Ring | None:
