@@ -290,7 +290,8 @@ def _blank(match: re.Match[str]) -> str:
 
 def _near(before: str, after: str) -> Iterator[tuple[int, str]]:
     """(distance, name) of both sides; what follows counts as twice as far."""
-    behind, typed = [(len(before) - m.end(), m[0]) for m in _NAME.finditer(before)], 0
+    end, typed = len(before), 0
+    behind = [(end - m.end(), m[0]) for m in _NAME.finditer(before)]
     if behind and behind[-1][0] == 0:
         behind.pop()  # the word being typed
         typed = rest.end() if (rest := _NAME.match(after)) else 0

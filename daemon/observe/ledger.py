@@ -153,7 +153,7 @@ class Ledger:
 
     def _take(self, purged: float) -> list[_Row | _Question | None]:
         """What waits, in order; nothing when it is time to purge again. Rows wait for others, so that writing
-        them stays out of the way of a person who types: the thread wakes for none. A question ends the wait."""
+        them stays out of the way of a person who types: it wakes for none. A question ends the wait."""
         wait = None if self._look_s is None else max(0.0, purged + self._look_s - time.monotonic())
         taken = []
         with contextlib.suppress(queue.Empty):
