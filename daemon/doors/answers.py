@@ -93,7 +93,8 @@ async def _answered(
         done = _cut(ask, "".join(pieces), "cancelled", "the daemon is stopping")
     finally:
         traffic.works.discard(work)
-    house.feedback.answered(ask, done)
+    # Behind the answer, and before anything that its client can send next.
+    asyncio.get_running_loop().call_soon(house.feedback.answered, ask, done)
     house.metrics.answered(ask.door, done, (time.perf_counter() - started) * 1000)
     return done
 
