@@ -75,8 +75,7 @@ class Reply:
 
 async def _within(work: Awaitable[T], seconds: float, what: str) -> T:
     try:
-        async with asyncio.timeout(seconds):  # wait_for would begin a task for each
-            return await work
+        return await asyncio.wait_for(work, seconds)
     except TimeoutError as error:
         raise EngineFailed(f"{what} took longer than {seconds:.0f} s") from error
     except (OSError, EOFError) as error:  # IncompleteReadError is an EOFError
