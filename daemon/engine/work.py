@@ -66,8 +66,8 @@ class Work:
         self.known: Ids = run.prompt
         """The prompt, and what was generated before cells were taken away."""
         self._drafts: Drafts | None = None
-        self._unsaid = ""
-        """Text that may be shown and was not sent yet."""
+        self.unsaid = ""
+        """Text that may be shown and was not sent yet; at the end it goes with Done."""
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
@@ -98,8 +98,7 @@ class Work:
         drafts.close()
         self._leave(keep=run.job.cache)
         if (rest := run.stops.finish()) and run.stop not in ("cancelled", "superseded"):
-            self._unsaid += rest
-        self._say()
+            self.unsaid += rest
 
     def _whole(self, drafts: Drafts) -> Generator[Want, Got, bool]:
         """Ends with Stopped; False when the cells were taken away meanwhile."""
@@ -215,13 +214,13 @@ class Work:
     def _show(self, token: int) -> None:
         """Take a token; what may be shown of its text goes out with the next `_say`."""
         run = self.run
-        self._unsaid += run.take(token, run.sampler.pay(token))
+        self.unsaid += run.take(token, run.sampler.pay(token))
 
     def _say(self) -> None:
         """Before anything takes time: one message for all tokens since the last: each wakes the daemon."""
-        if self._unsaid:
-            self._desk.emit(Piece(id=self.run.job.id, text=self._unsaid))
-            self._unsaid = ""
+        if self.unsaid:
+            self._desk.emit(Piece(id=self.run.job.id, text=self.unsaid))
+            self.unsaid = ""
 
     def _choose(self, resident: Resident, at: int) -> Generator[Want, Got, int]:
         """The token behind the first `at`: as it was chosen before, or from fresh logits."""

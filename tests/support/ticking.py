@@ -70,6 +70,7 @@ class Ticking:
         if isinstance(message, Done):
             assert message.id not in self.done, "ended twice"
             self.done[message.id] = message.generation
+            self.text[message.id] = self.text.get(message.id, "") + message.rest
         elif isinstance(message, Piece):
             self.text[message.id] = self.text.get(message.id, "") + message.text
 
