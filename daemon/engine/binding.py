@@ -182,6 +182,8 @@ class Context:
         lib.llama_set_abort_callback(self.handle, self._callback, ctypes.addressof(self._flag))
         self._arrange(batch, sequences)
         self._grave = sequences
+        self._logits_at, self._logits = 0, np.zeros((0, 0), np.float32)
+        """Where llama.cpp keeps them, and a view made once: of more rows than a decode may have filled."""
 
     def _arrange(self, batch: int, sequences: int) -> None:
         """The arrays behind every batch, and the one `llama_batch` that points at them."""
@@ -243,7 +245,10 @@ class Context:
         """View of the last decode's outputs in the order of its parts, shape (rows, vocabulary); valid until
         the next decode."""
         pointer = lib.llama_get_logits(self.handle)
-        return np.ctypeslib.as_array(pointer, shape=(rows, self.model.n_vocab))
+        if (at := ctypes.addressof(pointer.contents)) != self._logits_at:
+            shape = self.max_outputs, self.model.n_vocab
+            self._logits_at, self._logits = at, np.ctypeslib.as_array(pointer, shape=shape)
+        return self._logits[:rows]
 
     def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
         """Let `target` share the cells of `source` at positions start…end."""

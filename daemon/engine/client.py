@@ -212,6 +212,8 @@ class EngineClient:
         if isinstance(message, Piece):
             self._put(message.id, message.text)
         elif isinstance(message, Done):
+            if message.rest:
+                self._put(message.id, message.rest)
             self._put(message.id, message.generation)
         elif isinstance(message, Failed) and message.id:
             self._put(message.id, Generation(text="", stop="engine", note=message.message))

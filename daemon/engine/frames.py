@@ -117,10 +117,12 @@ class Piece(Frame, frozen=True, tag="piece"):
 
 
 class Done(Frame, frozen=True, tag="done"):
-    """Engine → daemon: `id` has ended. `generation.text` is the whole text."""
+    """Engine → daemon: `id` has ended, with `rest` behind its last Piece. `generation.text` is the whole
+    text."""
 
     id: str
     generation: Generation
+    rest: str = ""
 
 
 class Failed(Frame, frozen=True, tag="failed"):

@@ -293,4 +293,4 @@ class Loop:
             slices = self._context.decodes - at
             self._idle_slices.append(slices)
             self._totals["after_slice"] += max(0, slices - 1)
-        self._emit(Done(id=run.job.id, generation=run.generation()))
+        self._emit(Done(id=run.job.id, generation=run.generation(), rest=work.unsaid))

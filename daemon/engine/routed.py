@@ -60,6 +60,7 @@ class Routed(Work):
                     run.tokens.append(token)
                     raise Stopped("eos")
                 self._show(token)
+                self._say()
                 if (reason := run.ended()) is not None:
                     raise Stopped(reason)
                 if len(text) + 1 >= desk.window:

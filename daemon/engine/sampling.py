@@ -22,7 +22,8 @@ class Sampler:
     def __init__(self, sampling: Sampling, pieces: Pieces, must: bytes) -> None:
         self._sampling = sampling
         self._pieces = pieces
-        self._random = np.random.default_rng(sampling.seed)
+        self._random: np.random.Generator | None = None
+        """Made when it is first drawn from: most requests never draw."""
         self._values: Floats | None = None
         self.owed = must
 
@@ -68,4 +69,5 @@ class Sampler:
         weights /= weights.sum()
         keep = int(np.searchsorted(weights.cumsum(), min(self._sampling.top_p, 1.0))) + 1
         weights = weights[:keep] / weights[:keep].sum()
-        return int(order[self._random.choice(len(weights), p=weights)])
+        random = self._random = self._random or np.random.default_rng(self._sampling.seed)
+        return int(order[random.choice(len(weights), p=weights)])

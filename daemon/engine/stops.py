@@ -64,7 +64,11 @@ class Stops:
 
         Works character by character, so that the portions in which a model speaks change nothing.
         """
-        for character in self._decoder.decode(data):
+        fresh = self._decoder.decode(data)
+        if self._harmless(fresh):
+            self._text += fresh
+            return self._release()
+        for character in fresh:
             self._text += character
             if self._stop_string() or (character == "\n" and self._line_ended(len(self._text) - 1)):
                 break
@@ -75,6 +79,11 @@ class Stops:
                 self._end("dedent", self._line_start - 1)
                 break
         return self._release()
+
+    def _harmless(self, fresh: str) -> bool:
+        """Whether nothing in it can end the text: most tokens are part of a first line."""
+        lines = "\n" in fresh or (self._line_start and self._floor is not None)
+        return not (lines or self._limits.stop or (self._closer and self._closer in fresh))
 
     def finish(self) -> str:
         """No more bytes come: returns what was still held."""

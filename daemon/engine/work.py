@@ -66,6 +66,8 @@ class Work:
         self.known: Ids = run.prompt
         """The prompt, and what was generated before cells were taken away."""
         self._drafts: Drafts | None = None
+        self.unsaid = ""
+        """Text that may be shown and was not sent yet; at the end it goes with Done."""
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
@@ -96,7 +98,7 @@ class Work:
         drafts.close()
         self._leave(keep=run.job.cache)
         if (rest := run.stops.finish()) and run.stop not in ("cancelled", "superseded"):
-            self._desk.emit(Piece(id=run.job.id, text=rest))
+            self.unsaid += rest
 
     def _whole(self, drafts: Drafts) -> Generator[Want, Got, bool]:
         """Ends with Stopped; False when the cells were taken away meanwhile."""
@@ -204,15 +206,21 @@ class Work:
             if resident.n >= at and not resident.generated(at - 1, token):
                 self._tree.cut(resident, at - 1)
             if resident.n < at:
+                self._say()
                 draft = drafts.propose(desk.window - at)
-                rows = np.append(np.array([token], np.int32), draft.tokens)
+                rows = np.array([token, *draft.tokens.tolist()], np.int32)
                 drafts.verified(draft, at, (yield from self._speak(resident, rows)))
 
     def _show(self, token: int) -> None:
-        """Take a token; what may be shown of its text goes out."""
+        """Take a token; what may be shown of its text goes out with the next `_say`."""
         run = self.run
-        if text := run.take(token, run.sampler.pay(token)):
-            self._desk.emit(Piece(id=run.job.id, text=text))
+        self.unsaid += run.take(token, run.sampler.pay(token))
+
+    def _say(self) -> None:
+        """Before anything takes time: one message for all tokens since the last: each wakes the daemon."""
+        if self.unsaid:
+            self._desk.emit(Piece(id=self.run.job.id, text=self.unsaid))
+            self.unsaid = ""
 
     def _choose(self, resident: Resident, at: int) -> Generator[Want, Got, int]:
         """The token behind the first `at`: as it was chosen before, or from fresh logits."""
@@ -235,6 +243,7 @@ class Work:
         """Logits behind the first `at` tokens; the last of them is evaluated anew when they are gone."""
         run = self.run
         while (row := resident.row(at)) is None:
+            self._say()
             last = resident.tokens[at - 1 : at].copy()
             self._tree.cut(resident, at - 1)
             if run.reused == at == len(run.prompt):

@@ -56,6 +56,7 @@ class Ticking:
         self.loop.slice = 16
         self.done: dict[str, Generation] = {}
         self.text: dict[str, str] = {}
+        self.messages = 0
         self.number = 0
         self.paging: Paging | None = None
         self.batches: list[tuple[Part, ...]] = []
@@ -67,9 +68,11 @@ class Ticking:
         return self._decode(*parts)
 
     def _take(self, message: Message) -> None:
+        self.messages += 1
         if isinstance(message, Done):
             assert message.id not in self.done, "ended twice"
             self.done[message.id] = message.generation
+            self.text[message.id] = self.text.get(message.id, "") + message.rest
         elif isinstance(message, Piece):
             self.text[message.id] = self.text.get(message.id, "") + message.text
 

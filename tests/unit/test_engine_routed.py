@@ -50,8 +50,9 @@ class Answering:
         self.submit(name, **more)
         while (generation := self.done(name)) is None:
             self.loop.tick()
-        text = "".join(one.text for one in self.said if isinstance(one, Piece) and one.id == name)
-        assert text == generation.text
+        pieces = [one.text for one in self.said if isinstance(one, Piece) and one.id == name]
+        ends = [one.rest for one in self.said if isinstance(one, Done) and one.id == name]
+        assert "".join(pieces + ends) == generation.text
         counters = generation.counters
         assert counters.prompt == counters.reused + counters.evaluated == len(PROMPT)
         return generation

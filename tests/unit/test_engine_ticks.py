@@ -38,6 +38,22 @@ def test_requests_share_ticks_and_are_answered_as_if_alone(ticking: Callable[...
     assert len(together.batches) < 8 * 43 / 4
 
 
+def test_an_answer_is_told_once_per_decode_and_at_its_end(ticking: Callable[..., Ticking]) -> None:
+    made = ticking()
+    prompt = talkative(made, 40, 40)[0]
+    counts = []
+    for _ in range(2):
+        before, decodes = made.messages, len(made.batches)
+        job = made.submit(prompt, limits=Limits(lines="free", tokens=40))
+        assert made.finish(job)[0].text == made.text[job]
+        counts.append((made.messages - before, len(made.batches) - decodes))
+    assert counts == [(1, 0), (1, 0)]  # it was answered before: all is known at once
+    job = made.submit(prompt, limits=Limits(lines="free", tokens=60))
+    before, decodes = made.messages, len(made.batches)
+    made.finish(job)
+    assert 1 <= made.messages - before <= len(made.batches) - decodes + 1
+
+
 def test_the_same_question_asked_eight_times_is_evaluated_once(ticking: Callable[..., Ticking]) -> None:
     made = ticking(cells=1024)
     jobs = [made.submit(ids(300)) for _ in range(8)]
