@@ -74,10 +74,15 @@ async def answered(here: Direct, stream: Stream) -> Timed:
     return await here.ask(stream.following(), client=stream.name, most=ANSWER)
 
 
-async def rates(here: Direct, made: list[Stream], rounds: int, step: Callable[[], None]) -> Figures:
-    """The same streams in turn and together, by turns: first with evaluated contexts, then with new ones."""
+async def evaluate(here: Direct, made: Sequence[Stream]) -> None:
+    """The texts of streams, one after the other."""
     for stream in made:
         await here.ask(stream.following(), client=stream.name, warm=True)
+
+
+async def rates(here: Direct, made: list[Stream], rounds: int, step: Callable[[], None]) -> Figures:
+    """The same streams in turn and together, by turns: first with evaluated contexts, then with new ones."""
+    await evaluate(here, made)
     spent = {"turn": 0.0, "together": 0.0}
     tokens = {"turn": 0, "together": 0}
     for _ in range(rounds):
@@ -117,10 +122,12 @@ async def cold(here: Direct, seed: int) -> float:
 
 
 async def beside(here: Direct, made: list[Stream], limit: int, step: Callable[[], None]) -> Figures:
-    """Keystrokes alone and beside a long answer, in blocks by turns."""
+    """Keystrokes alone and beside a long answer, in blocks by turns. Both texts are evaluated before: `cold`
+    may have taken their cells, and the first keystroke beside would pay for that, none alone."""
     key, other = made[0], made[1]
+    await evaluate(here, [key, other])
     times: dict[bool, list[float]] = {True: [], False: []}
-    decodes = steps = 0
+    decodes = steps = most = 0
 
     def begun() -> asyncio.Task[Timed]:
         return asyncio.create_task(here.ask(other.following(), lane="long", client=other.name, most=LONG))
@@ -132,6 +139,7 @@ async def beside(here: Direct, made: list[Stream], limit: int, step: Callable[[]
                 done = await here.ask(key.following(), client=key.name, most=KEYSTROKE)
                 times[together].append(done.last)
                 steps += done.generation.counters.steps if together else 0
+                most = max(most, done.generation.counters.evaluated)
                 if together and task.done():
                     task.result()
                     task = begun()
@@ -141,17 +149,22 @@ async def beside(here: Direct, made: list[Stream], limit: int, step: Callable[[]
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-    alone, shared = times[False], times[True]
     return {
-        "keystroke_p50_alone": stats.percentile(alone, 0.5),
-        "keystroke_p99_alone": stats.percentile(alone, 0.99),
-        "keystroke_p50_beside": stats.percentile(shared, 0.5),
-        "keystroke_p99_beside": stats.percentile(shared, 0.99),
-        "keystroke_p50_ratio": stats.ratio(stats.percentile(shared, 0.5), stats.percentile(alone, 0.5)),
-        "keystroke_p99_ratio": stats.ratio(stats.percentile(shared, 0.99), stats.percentile(alone, 0.99)),
+        **beside_or_alone(times[False], times[True]),
+        "keystroke_most_evaluated": float(most),
         "decodes_beside": float(decodes),
         "decodes_of_keystrokes": float(steps),
     }
+
+
+def beside_or_alone(alone: Sequence[float], beside: Sequence[float]) -> Figures:
+    """Of keystrokes, in ms, and their ratios."""
+    figures = {}
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        one, other = stats.percentile(alone, share), stats.percentile(beside, share)
+        figures[f"keystroke_{name}_alone"], figures[f"keystroke_{name}_beside"] = one, other
+        figures[f"keystroke_{name}_ratio"] = stats.ratio(other, one)
+    return figures
 
 
 async def knobs(plan: Plan, step: Callable[[], None]) -> dict[str, Figures]:
@@ -160,8 +173,7 @@ async def knobs(plan: Plan, step: Callable[[], None]) -> dict[str, Figures]:
     for name, changed in KNOBS.items():
         async with direct.running(plan.model, **changed) as here:
             made = streams(here, plan.seed)
-            for stream in made:
-                await here.ask(stream.following(), client=stream.name, warm=True)
+            await evaluate(here, made)
             began, times = time.perf_counter(), []
             for _ in range(max(1, plan.limit // 20)):
                 times += await asyncio.gather(*(answered(here, stream) for stream in made))

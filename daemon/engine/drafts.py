@@ -21,7 +21,7 @@ import numpy as np
 from daemon.engine import sources
 from daemon.engine.binding import Ids
 from daemon.engine.draftmodel import DraftModel, NoRoom
-from daemon.engine.frames import DraftSource, Submit
+from daemon.engine.frames import LANES, DraftSource, Submit
 from daemon.engine.judging import MOST, UNMATCHED, Bet, Judge
 from daemon.engine.sources import NGRAMS, OWN, Found, Owed, Text, from_index
 from daemon.engine.step import Draft
@@ -125,11 +125,11 @@ class Drafts:
         self.judge.settle(run.bets, run.sampled, generated)
         if (room := min(room, MOST)) < 1:
             return Draft()
-        best, gain = Draft(), 0.0
+        best, gain, others = Draft(), 0.0, self._others(run)
         for found in self._found(run, text, room, generated):
             tokens, source, match = found
             rates = self.judge.rates(source, match, run.sampled, len(tokens))
-            plan = self.costs.best(rates, others=len(self._runs) - 1)
+            plan = self.costs.best(rates, others=others)
             run.bets.setdefault(source, Bet(len(generated), match, tokens[:_JUDGED].tolist()))
             length = len(tokens) if run.job.width else plan.length
             if length and plan.gain > gain:
@@ -163,6 +163,12 @@ class Drafts:
             return DraftSource(name=name, steps=self.judge.steps[name], ready=False, why=self.note)
         off = "" if self._possible() else "off: its own steps cost more here than it could ever save"
         return self.judge.source(name, self.costs, self.step, off)
+
+    def _others(self, run: _Run) -> int:
+        """Other answers in progress that have a row in every tick: less urgent ones have not."""
+        lanes = LANES[: LANES.index(run.job.lane) + 1]
+        runs = self._runs.values()
+        return sum(one.text is not None and one.job.lane in lanes for one in runs if one is not run)
 
     def _text(self, run: _Run, prompt: Ids) -> Text:
         context, suffix, logical = sources.parts(prompt, self._fim)
@@ -202,7 +208,7 @@ class Drafts:
         if (model := self.model) is None or run.alone:
             return None
         rates = self.judge.rates(MODEL, UNMATCHED, run.sampled, room)
-        plan = self.costs.best(rates, self.step, len(self._runs) - 1)
+        plan = self.costs.best(rates, self.step, self._others(run))
         if not plan.length and not run.job.width and not self._possible():
             return None
         text = np.concatenate([prompt, np.array(generated, np.int32)])

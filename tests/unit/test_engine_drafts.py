@@ -97,3 +97,14 @@ def test_sampled_text_has_an_acceptance_of_its_own() -> None:
     for n in range(30):
         drive(drafts, prompt, [5, 70 + n % 9, 80], f"s{n}", sampling=Sampling(temperature=1.0))
     assert drive(drafts, prompt, KNOWN[5:25], "greedy")[0] <= 8
+
+
+def test_rows_of_less_urgent_answers_are_no_rows_to_share() -> None:
+    """A second row is dear, further ones are not: a draft pays beside an answer that has a row anyway."""
+    prompt = [90, *KNOWN, 91, 50, 92, 3, 4]
+    for other, drafted in (("long", False), ("keystroke", True)):
+        drafts = Drafts(PIECES, FIM, costs((1, 10.0), (2, 22.0), (3, 23.0), (16, 230.0)))
+        for run, lane in (("other", other), ("key", "keystroke")):
+            drafts.begin(Submit(id=run, tokens=to_bytes(prompt), lane=lane))  # type: ignore[arg-type]
+        drafts.propose("other", ids(*prompt), [1], 3)
+        assert bool(len(drafts.propose("key", ids(*prompt), [], 3).tokens)) == drafted

@@ -150,6 +150,59 @@ def test_the_drafter_is_told_who_is_set_aside(ticking: Callable[..., Ticking]) -
     made.finish(long)
 
 
+def moves(made: Ticking) -> list[int]:
+    """The number of decodes at each time that all cells were given out anew, from now on."""
+    clear, found = made.context.clear, list[int]()
+
+    def cleared() -> None:
+        found.append(len(made.batches))
+        clear()
+
+    made.context.clear = cleared  # type: ignore[method-assign]
+    return found
+
+
+def test_a_text_stays_evaluated_beside_a_long_answer(ticking: Callable[..., Ticking]) -> None:
+    """Sixteen keystrokes, while the answer goes on, others come and go, and the cells run out."""
+    made = ticking(cells=4096)
+    text = ids(700, 2)
+    long = made.submit(ids(512), lane="long", must=b"zq" * 1000, limits=ENDLESS)
+    made.tick(40)
+    made.ask(text[:500])
+    moved = moves(made)
+    for n in range(16):
+        answer = made.ask(text[: 503 + 3 * n], limits=Limits(lines="free", tokens=12))
+        assert answer.counters.evaluated <= 4
+        made.ask(ids(200, 50 + n))
+        made.tick(90)
+    assert moved
+    assert long not in made.done
+    made.loop.lanes.cancel(long, "cancelled")
+    assert len(made.finish(long)[0].tokens) > 4 * 1500
+
+
+def test_a_large_text_stays_when_cells_are_given_out_anew(ticking: Callable[..., Ticking]) -> None:
+    made = ticking(cells=1024)
+    moved = moves(made)
+    for n in range(60):
+        answer = made.ask(np.append(ids(600, 2), ids(3 + n, 9)))
+        assert answer.counters.evaluated <= (603 if n == 0 else 4)
+        made.ask(ids(5, 100 + n))
+        made.loop.tree.settle()
+    assert len(moved) > 1
+
+
+def test_texts_asked_for_by_turns_stay_when_cells_are_given_out_anew(ticking: Callable[..., Ticking]) -> None:
+    made = ticking(cells=2048)
+    moved = moves(made)
+    for n in range(40):
+        for client in range(4):
+            answer = made.ask(np.append(ids(180, client), ids(3 + n, 9)))
+            assert answer.counters.evaluated <= (183 if n == 0 else 4)
+        made.loop.tree.settle()
+    assert moved
+
+
 def test_what_is_set_aside_waits_for_the_cells_of_its_answer_too(ticking: Callable[..., Ticking]) -> None:
     made, alone = ticking(cells=512), ticking(cells=512)
     limits = Limits(lines="free", tokens=200)
