@@ -78,6 +78,7 @@ class TiktokenTokenizer:
         self._encoding = tiktoken.Encoding(
             vocabulary.sha256[:16], pat_str=pattern, mergeable_ranks=ranks, special_tokens={}
         )
+        ranks.clear()  # the Encoding keeps it to be pickled, what it encodes by is a copy: 100 bytes a token
 
     def encode(self, text: str) -> bytes:
         """Ids of `text`; lone surrogates are encoded as the replacement character."""
