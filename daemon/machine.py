@@ -56,7 +56,9 @@ class EngineProfile(Noun, frozen=True):
     load_ms: float = 0.0
     kv_bytes: int = 0
     compute_bytes: int = 0
-    """llama.cpp's own compute buffers."""
+    """llama.cpp's own compute buffers, and the logits it holds."""
+    repacked_bytes: int = 0
+    """Weights in memory in a layout for the kernels of this CPU; the file's are mapped beside them."""
     tick_tokens: int = 64
     """Slice size of prompt evaluation: what a new keystroke may have to wait for."""
     kv_type: str = "f16"

@@ -79,12 +79,17 @@ def resident_of(smaps: Sequence[str], path: str) -> int:
 
 
 async def memory(here: rig.Rig) -> Figures:
-    """Resident memory of all processes, and what is left beyond weights, KV cache and compute buffers. Of the
-    cache both counts: what the context has room for, and pages of it that left the context."""
+    """Resident memory of all processes, and what is left beyond weights, KV cache and compute buffers.
+
+    Weights are what is mapped of the file, and what llama.cpp copied of it into the layout of its kernels (29
+    MB of a 0.5B model). Compute buffers count as llama.cpp reserves them, its buffer of logits among them. Of
+    the cache both counts: what the context has room for, and pages of it that left the context.
+    """
     profile = here.profile
     file = Path(profile["model"]["path"])
     family = processes(here.pid)
     total = sum(process.memory_info().rss for process in family)
+    repacked = int(profile.get("repacked_bytes") or 0)
     mapped = sum(mapped_resident(process.pid, file) for process in family)
     if not sys.platform.startswith("linux"):
         mapped = min(int(profile["model"].get("weights_bytes") or 0), total)
@@ -94,11 +99,12 @@ async def memory(here: rig.Rig) -> Figures:
     pages = int(((await here.report()).get("pages") or {}).get("host_bytes") or 0)
     return {
         "rss_mb": total / MB,
-        "weights_mb": mapped / MB,
+        "weights_mb": (mapped + repacked) / MB,
+        "repacked_mb": repacked / MB,
         "kv_mb": kv / MB,
         "pages_mb": pages / MB,
         "compute_mb": compute / MB,
-        "rss_beyond_mb": (total - mapped - kv - pages - compute) / MB,
+        "rss_beyond_mb": (total - mapped - repacked - kv - pages - compute) / MB,
         "processes": float(len(family)),
     }
 

@@ -98,6 +98,7 @@ class Rig:
             "why": device.get("why", ""),
             "kv_bytes": memory.get("kv_bytes") or 0,
             "compute_bytes": memory.get("compute_bytes") or 0,
+            "repacked_bytes": memory.get("repacked_bytes") or 0,
             "model": {**{key: model.get(key) for key in facts}, "weights_bytes": memory.get("weights_bytes")},
         }
 

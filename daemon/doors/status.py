@@ -140,6 +140,7 @@ def _memory(facts: Facts) -> _Body:
         "weights_bytes": profile.model.weights_bytes if profile else None,
         "kv_bytes": profile.kv_bytes if profile else None,
         "compute_bytes": profile.compute_bytes if profile else None,
+        "repacked_bytes": profile.repacked_bytes if profile else None,
     }
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from llama_cpp import llama_cpp as lib
 
-_BUFFER = re.compile(r"(\S+)\s+compute buffer size\s*=\s*([0-9.]+) MiB")
+_BUFFER = re.compile(r"(?:compute|output) buffer size\s*=\s*([0-9.]+) MiB")
+_REPACKED = re.compile(r"(?:CPU_REPACK|CPU_KLEIDIAI|AMX) model buffer size\s*=\s*([0-9.]+) MiB")
 _KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
 _MIB = 1024 * 1024
 _GPU, _INTEGRATED = 1, 2
@@ -96,10 +97,15 @@ class Log:
         lib.llama_log_set(ctypes.cast(libc().abs, lib.llama_log_callback), ctypes.c_void_p(0))
 
     def sizes(self) -> tuple[int, int]:
-        """(compute buffer bytes, KV bytes) as llama.cpp reported them."""
-        text = "\n".join(self.lines)
-        compute = sum(float(size) for _, size in _BUFFER.findall(text))
-        return int(compute * _MIB), int(sum(float(s) for s in _KV_SIZE.findall(text)) * _MIB)
+        """(compute bytes, KV bytes) as llama.cpp reported them for a context; its logits count as compute."""
+        return self._bytes(_BUFFER), self._bytes(_KV_SIZE)
+
+    def repacked(self) -> int:
+        """Bytes of weights that it copied into another layout when it loaded a model."""
+        return self._bytes(_REPACKED)
+
+    def _bytes(self, named: re.Pattern[str]) -> int:
+        return int(sum(float(size) for size in named.findall("\n".join(self.lines))) * _MIB)
 
     def problem(self) -> str:
         """The last line that names an error, for messages."""

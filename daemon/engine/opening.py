@@ -33,11 +33,14 @@ class Opened(NamedTuple):
     device: str
     why: str
     log: Log
+    """Of the context."""
     kv_type: str
     gpus: tuple[Gpu, ...] = ()
     """What the model may use; none on the CPU."""
     offload_why: str = ""
     notes: tuple[str, ...] = ()
+    repacked: int = 0
+    """Bytes of weights in another layout than the file's."""
 
     def close(self) -> None:
         """Free both."""
@@ -68,11 +71,11 @@ def ladder(start: Start) -> Opened:
 
 def opened(start: Start, place: Place, why: str) -> Opened:
     """On this place, with flash attention where that works. Raises ForetypeError."""
-    log = Log()
+    loading = Log()
     try:
-        model = Model(Path(start.path), place.layers, log, place.spread)
+        model = Model(Path(start.path), place.layers, loading, place.spread)
     finally:
-        log.close()
+        loading.close()
     with contextlib.ExitStack() as undo:
         undo.callback(model.close)
         ways = placing.attentions(start.settings, gpu=bool(place.name))
@@ -80,6 +83,7 @@ def opened(start: Start, place: Place, why: str) -> Opened:
         device = place.name or platform.processor() or "CPU"
         backend = "GPU" if place.name else "CPU"
         made = Opened(model, context, backend, device, why, log, way.kv_type, notes=notes)
+        made = made._replace(repacked=loading.repacked())
         if place.name:
             made = _cached(start, made, way)
         undo.pop_all()

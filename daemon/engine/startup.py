@@ -51,13 +51,12 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     opened = ladder(start)
     emit(Loading(share=0.6, stage="reading the vocabulary"))
     exported, path = vocabulary.export(opened.model, start.sha256)
+    pieces, note = Pieces(exported.pieces), exported.note
+    del exported
     load_ms = (time.perf_counter() - began) * 1000.0
     emit(Loading(share=0.8, stage="measuring this machine"))
     facts = opened.model.facts(start.name, start.sha256)
     measured = _costs(start, opened)
-    gc.collect()
-    trim_memory()
-    pieces = Pieces(exported.pieces)
     loop = _loop(start, opened, pieces, measured, facts.trained_context, emit=emit)
     rows = costs.RowCosts(measured.verify, opened.context.batch)
     loop.drafter, draft_device = _drafts(start, opened, pieces, facts.fim, rows, threads=measured.threads)
@@ -65,7 +64,9 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         opened = _routed(loop, opened)
     made = _profile(opened, measured, facts, draft_device)
     made = msgspec.structs.replace(made, load_ms=load_ms, tick_tokens=loop.slice)
-    return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=exported.note)
+    gc.collect()
+    trim_memory()
+    return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=note)
 
 
 def _routed(loop: Loop, opened: Opened) -> Opened:
@@ -92,6 +93,7 @@ def _profile(opened: Opened, measured: Measured, facts: ModelFacts, draft_device
         verify=measured.verify,
         kv_bytes=kv_bytes,
         compute_bytes=compute_bytes,
+        repacked_bytes=opened.repacked,
         kv_type=opened.kv_type,
         flash_attention=context.flash,
         chosen=Backend(
