@@ -17,10 +17,13 @@ from daemon.documents.mirror import DENIED
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading
+from daemon.libc import give_back
 from daemon.nouns import Generation, Limits
 
 _QUIET_S = 0.4
 """Time after an answer before idle work begins."""
+_REST_S = 5.0
+"""Then nobody is in the middle of a word, and garbage is collected: that takes 20 ms or so."""
 _STEPS = 2
 """First another epoch, then a better anchor behind it: each is used as soon as it is evaluated."""
 
@@ -33,6 +36,7 @@ class Idle:
         self._task: asyncio.Task[None] | None = None
         self._choosing: asyncio.Future[Any] | None = None
         self._unfinished: tuple[Planner, Planned, bool] | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self._numbers = itertools.count(1)
         self.spent_ms = 0.0
         """Milliseconds in which the engine worked for this, abandoned work included."""
@@ -59,6 +63,8 @@ class Idle:
         if self._task is not None:
             self._task.cancel()
             self._task = None
+        if self._rest is not None:
+            self._rest.cancel()
 
     async def close(self) -> None:
         """End it all, and wait for the thread that chooses."""
@@ -81,6 +87,7 @@ class Idle:
             planned = replace(planned, stable=better.stable, anchor=better.anchor)
             better = planner.better(planned, None)
         self._unfinished = None
+        self._rest = asyncio.get_running_loop().call_later(_REST_S, give_back)
 
     async def _evaluated(self, better: Better, keep: bool) -> bool:
         job = Submit(

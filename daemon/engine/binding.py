@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from llama_cpp import llama_cpp as lib
 
-from daemon.engine.device import NOWHERE, Log, Spread, libc
+from daemon.engine.device import NOWHERE, Log, Spread
 from daemon.engine.words import tokenize
 from daemon.errors import EngineFailed, ModelError
+from daemon.libc import libc
 from daemon.machine import FimIds, ModelFacts
 
 Ids = npt.NDArray[np.int32]

@@ -1,9 +1,8 @@
-"""The machine below llama.cpp: its GPUs, memory that libc keeps, and what llama.cpp says while loading."""
+"""The machine below llama.cpp: its GPUs, and what llama.cpp says while loading."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -11,24 +10,14 @@ from typing import Any, NamedTuple
 
 from llama_cpp import llama_cpp as lib
 
+from daemon.libc import libc
+
 _BUFFER = re.compile(r"(?:compute|output) buffer size\s*=\s*([0-9.]+) MiB")
 _REPACKED = re.compile(r"(?:CPU_REPACK|CPU_KLEIDIAI|AMX) model buffer size\s*=\s*([0-9.]+) MiB")
 _KV_SIZE = re.compile(r"KV buffer size\s*=\s*([0-9.]+) MiB")
 _MIB = 1024 * 1024
 _GPU, _INTEGRATED = 1, 2
 """ggml's types of devices."""
-
-
-def libc() -> ctypes.CDLL:
-    """The C library of this process."""
-    return ctypes.CDLL("ucrtbase.dll") if os.name == "nt" else ctypes.CDLL(None)
-
-
-def trim_memory() -> None:
-    """Give freed memory back to the system where libc can (glibc keeps it otherwise)."""
-    trim = getattr(libc(), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:
-        trim(0)
 
 
 def build() -> str:

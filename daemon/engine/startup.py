@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import logging
 import time
@@ -14,7 +13,6 @@ import msgspec
 from daemon import paths
 from daemon.backend import Backend
 from daemon.engine import cores, costs, device, draftplace, vocabulary
-from daemon.engine.device import trim_memory
 from daemon.engine.drafts import FREE, NAMES, Drafts
 from daemon.engine.frames import Loading, Message, Ready, Start
 from daemon.engine.loop import Loop
@@ -26,6 +24,7 @@ from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
 from daemon.errors import ForetypeError
+from daemon.libc import give_back
 from daemon.machine import EngineProfile, FimIds, ModelFacts
 
 _GPU_TICK_MS, _CPU_TICK_MS = 25, 150
@@ -64,8 +63,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
         opened = _routed(loop, opened)
     made = _profile(opened, measured, facts, draft_device)
     made = msgspec.structs.replace(made, load_ms=load_ms, tick_tokens=loop.slice)
-    gc.collect()
-    trim_memory()
+    give_back()
     return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=note)
 
 

@@ -19,7 +19,7 @@ def vocabulary() -> Vocabulary:
 
 
 def test_a_tokenizer_holds_its_vocabulary_once(tmp_path: Path) -> None:
-    """Beside tiktoken's own copy, which no interpreter counts, nothing grows with the number of tokens: pieces
+    """Beside tiktoken's own copy, which no interpreter counts, nothing grows with the tokens: pieces
     and ranks in Python would be 90 bytes each."""
     save(vocabulary(), tmp_path / "v")
     tokens.TiktokenTokenizer(load(tmp_path / "v"))
