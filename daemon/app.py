@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ from daemon.settings import Engine, Settings
 _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 2.0
 """How often a missing model is looked for: a few calls of stat, so that a pull needs no restart."""
+_SWITCH_S = 0.0005
+"""How long a thread that writes rows or chooses context may hold the interpreter against the loop. With
+Python's 5 ms the slowest answers that need no model took 5.2 ms (p99); so 1.9, and the median stayed."""
 _CLOSE_S = 1.8
 
 
@@ -119,6 +123,7 @@ class _Life:
 
     async def live(self, lock: Lock, socket_path: Path, port: int) -> int:
         """Open the doors, load the model, wait for the end, close everything."""
+        sys.setswitchinterval(_SWITCH_S)
         app = http.build(self._house)
         doors = await http.serve(app, self._house, socket_path, port if self._settings.server.tcp else None)
         self._addresses = doors.addresses
