@@ -82,8 +82,10 @@ def opened(start: Start, place: Place, why: str) -> Opened:
         context, log, way, notes = _attending(start, model, ways)
         device = place.name or platform.processor() or "CPU"
         backend = "GPU" if place.name else "CPU"
-        made = Opened(model, context, backend, device, why, log, way.kv_type, notes=notes)
-        made = made._replace(repacked=loading.repacked())
+        made = Opened(
+            model, context, backend, device, why, log, way.kv_type,
+            notes=notes, repacked=loading.repacked(),
+        )  # fmt: skip
         if place.name:
             made = _cached(start, made, way)
         undo.pop_all()

@@ -77,7 +77,7 @@ class Growing:
         if on_line != text or replaced:
             trims.append("same-line")
         on_line = self._fit.balanced(on_line, replaced, stop, trims, seen)
-        shown = trim.trailing(on_line, self._lines.rest)
+        shown = self._lines.apart(trim.trailing(on_line, self._lines.rest), seen, trims)
         cut = set(trims) - {"leading", "indentation"}
         if not shown.strip():
             return "", 0, trims if cut or not self._raw else ["blank"]
@@ -167,6 +167,19 @@ class _Lines:
                 self._judge_last(index, "" if blank else full, opening, stop)
             self._end(self._above.pending if stop == "repeat" else None, "repeat")
         return self._joined()
+
+    def apart(self, text: str, seen: str, trims: list[str]) -> str:
+        """Without a last line that stands below as well: what proved it another one may have been cut.
+
+        What was `seen` already stays; `trims` gets the rule's name.
+        """
+        kept, _, line = text.rpartition("\n")
+        shorter = kept.rstrip(trim.BLANKS)
+        full = self._full(text.count("\n"), line)
+        if self.rest.strip() or not self._below.repeats(full) or not shorter.startswith(seen):
+            return text
+        trims.append("suffix")
+        return shorter
 
     def _judge_last(self, index: int, full: str, opening: bool, stop: str) -> None:
         if opening and full:

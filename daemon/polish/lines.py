@@ -87,6 +87,10 @@ class Below:
             return index
         return at
 
+    def repeats(self, line: str) -> bool:
+        """Whether a line in the text's last place is one that follows, and not one that closes a block."""
+        return not trivial(line) and not closer(line) and line.rstrip() == self.first()
+
     def may_begin(self, line: str) -> bool:
         """Whether the very first line, as far as it is known, may turn out to be one of those below."""
         for other in self.lines[: 1 + self.inline]:
