@@ -16,9 +16,9 @@ _LONG = 512
 """Tokens. Whoever asks for more does not wait at the keyboard."""
 
 
-def job(job_id: str, planned: Planned, index: Path | None, guesses: bytes) -> Submit:
+def job(job_id: str, planned: Planned, index: Path | None, guesses: bytes, follow: bool) -> Submit:
     """The work for a plan. `index`: the database of the repository that holds its file, whose n-grams may be
-    drafted from; `guesses`: tokens that may follow."""
+    drafted from; `guesses`: tokens that may follow; `follow`: somebody reads along."""
     request, prompt = planned.request, planned.prompt
     above = request.prefix[: len(request.prefix) - len(prompt.line)]
     return Submit(
@@ -39,6 +39,7 @@ def job(job_id: str, planned: Planned, index: Path | None, guesses: bytes) -> Su
         ngrams=str(index.parent / FOLDER) if index else "",
         guesses=guesses,
         keep=planned.document.why != DENIED,
+        follow=follow,
         simple=planned.window.name == "simple",
     )
 

@@ -105,7 +105,8 @@ class Pipeline:
         with self._turn(asked) as turn:
             planned = await self._planned(planner, asked)
             self._metrics.planned(planned.prompt)
-            emitter, job = Emitter(planned.request, planned.request.replaces), self._job(turn.id, planned)
+            emitter = Emitter(planned.request, planned.request.replaces)
+            job = self._job(turn.id, planned, follow=on_text is not None)
             if off := hushed(planned.around, planned.request):
                 self._rest(planner, planned)
                 return self._recorded(planned, job, Generation(text="", stop="off", note=off), emitter)
@@ -210,11 +211,11 @@ class Pipeline:
             planned = planner.plan(request, alone)
         return planned
 
-    def _job(self, job_id: str, planned: Planned) -> Submit:
+    def _job(self, job_id: str, planned: Planned, follow: bool = False) -> Submit:
         path = planned.request.path
         found = self.readers.find(path) if path and self._settings.engine.draft != "off" else None
         guesses = self.recall.similar.guesses(planned, self._planner().layout)
-        return job(job_id, planned, found.reader.path if found else None, guesses)
+        return job(job_id, planned, found.reader.path if found else None, guesses, follow)
 
     @contextlib.contextmanager
     def _turn(self, request: CompletionRequest) -> Iterator[Turn]:

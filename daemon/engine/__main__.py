@@ -16,7 +16,7 @@ from typing import BinaryIO
 import psutil
 
 from daemon.engine import frames
-from daemon.engine.frames import Ask, Cancel, Failed, Message, Start, Stop, Submit
+from daemon.engine.frames import Ask, Cancel, Failed, Follow, Message, Start, Stop, Submit
 from daemon.engine.loop import Loop
 from daemon.engine.startup import build
 from daemon.errors import ForetypeError
@@ -103,6 +103,8 @@ def _handle(message: Message, loop: Loop, send: Callable[[Message], None]) -> No
         loop.lanes.submit(message)
     elif isinstance(message, Cancel):
         loop.lanes.cancel(message.id, "superseded" if message.superseded else "cancelled")
+    elif isinstance(message, Follow):
+        loop.lanes.follow(message.id)
     elif isinstance(message, Ask):
         send(loop.report(psutil.Process().memory_info().rss))
 

@@ -15,7 +15,19 @@ from pathlib import Path
 
 from daemon.engine import frames
 from daemon.engine.child import Child, Death
-from daemon.engine.frames import Ask, Cancel, Done, Failed, Message, Piece, Ready, Report, Start, Submit
+from daemon.engine.frames import (
+    Ask,
+    Cancel,
+    Done,
+    Failed,
+    Follow,
+    Message,
+    Piece,
+    Ready,
+    Report,
+    Start,
+    Submit,
+)
 from daemon.engine.protocol import EngineState
 from daemon.errors import Loading
 from daemon.machine import EngineProfile
@@ -141,6 +153,11 @@ class EngineClient:
         """See Engine.supersede."""
         if self._child is not None and job_id in self._streams:
             self._child.send(Cancel(id=job_id, superseded=True))
+
+    def follow(self, job_id: str) -> None:
+        """See Engine.follow."""
+        if self._child is not None and job_id in self._streams:
+            self._child.send(Follow(id=job_id))
 
     async def report(self) -> Report | None:
         """See Engine.report; None when it does not answer within a second."""

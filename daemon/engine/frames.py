@@ -76,6 +76,9 @@ class Submit(Frame, frozen=True, tag="submit"):
     """The draft model may answer it alone, where routing is on."""
     keep: bool = True
     """What is evaluated for it may be kept in pages; False for documents on the deny list."""
+    follow: bool = True
+    """Somebody reads along: the text is told before every decode. Else only now and then, as every message
+    wakes the daemon on a core that computes."""
 
 
 class Cancel(Frame, frozen=True, tag="cancel"):
@@ -83,6 +86,12 @@ class Cancel(Frame, frozen=True, tag="cancel"):
 
     id: str
     superseded: bool = False
+
+
+class Follow(Frame, frozen=True, tag="follow"):
+    """Daemon → engine: from now on somebody reads `id` along."""
+
+    id: str
 
 
 class Ask(Frame, frozen=True, tag="ask"):
@@ -211,7 +220,7 @@ class Report(Frame, frozen=True, tag="report"):
     """Whether drafting pays; empty when it is off."""
 
 
-Message = Start | Submit | Cancel | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report
+Message = Start | Submit | Cancel | Follow | Ask | Stop | Loading | Ready | Piece | Done | Failed | Report
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

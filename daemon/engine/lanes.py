@@ -37,6 +37,8 @@ class Ticket:
     """None: it waits."""
 
     def __post_init__(self) -> None:
+        self.followed = self.job.follow
+        """Somebody reads its text along; may become so at any time."""
         self.lane = LANES.index(self.job.lane)
         self.waiting = self.submitted
         """Since when it waited, or waits."""
@@ -118,6 +120,12 @@ class Lanes:
                     if all(other.ended for other in self._computing):
                         self._interrupt()
             self._changed.notify()
+
+    def follow(self, job_id: str) -> None:
+        """Somebody reads a job's text along from now on."""
+        with self._changed:
+            for ticket in (*self._waiting, *self._running):
+                ticket.followed |= ticket.job.id == job_id
 
     def _interrupt(self) -> None:
         if self._computing and self._interruptible:

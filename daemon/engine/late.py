@@ -61,6 +61,11 @@ class LateEngine:
         if self._engine is not None:
             self._engine.supersede(job_id)
 
+    def follow(self, job_id: str) -> None:
+        """See Engine.follow."""
+        if self._engine is not None:
+            self._engine.follow(job_id)
+
     def wake(self) -> None:
         """See Engine.wake."""
         if self._engine is not None:

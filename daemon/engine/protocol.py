@@ -43,7 +43,8 @@ class Engine(Protocol):
         ...
 
     def stream(self, job: Submit) -> AsyncGenerator[str | Generation, None]:
-        """Yield text as it comes, and last one Generation that holds all of it.
+        """Yield text as it comes, and last one Generation that holds all of it. Of a job without `follow`
+        its first text comes at once, and more may come late and together.
 
         Closing the iterator, or cancelling the task that reads it, cancels the job. An engine that dies
         yields a Generation with stop `engine` and a note. Raises daemon.errors.Loading when no model is
@@ -53,6 +54,10 @@ class Engine(Protocol):
 
     def supersede(self, job_id: str) -> None:
         """A newer request of the same client took over: end `job_id` with stop `superseded`."""
+        ...
+
+    def follow(self, job_id: str) -> None:
+        """Somebody reads the text of `job_id` along from now on, which was submitted without `follow`."""
         ...
 
     def wake(self) -> None:

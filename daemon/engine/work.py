@@ -6,6 +6,8 @@ about other requests, except that rows which another one is about to evaluate ar
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
@@ -23,6 +25,9 @@ from daemon.engine.tree import Choice, Resident, Tree
 from daemon.engine.verify import Drafts
 from daemon.engine.vocabulary import Pieces
 from daemon.errors import EngineFailed
+
+_UNFOLLOWED_S = 0.05
+"""How often text is told that nobody reads along."""
 
 
 class _Displaced(Exception):
@@ -68,6 +73,7 @@ class Work:
         self._drafts: Drafts | None = None
         self.unsaid = ""
         """Text that may be shown and was not sent yet; at the end it goes with Done."""
+        self._said = -math.inf
         self.steps: Steps = self._steps()
 
     def displace(self) -> None:
@@ -218,9 +224,12 @@ class Work:
 
     def _say(self) -> None:
         """Before anything takes time: one message for all tokens since the last: each wakes the daemon."""
-        if self.unsaid:
+        if not self.unsaid:
+            return
+        now = time.perf_counter()
+        if self.run.ticket.followed or now - self._said >= _UNFOLLOWED_S:
             self._desk.emit(Piece(id=self.run.job.id, text=self.unsaid))
-            self.unsaid = ""
+            self.unsaid, self._said = "", now
 
     def _choose(self, resident: Resident, at: int) -> Generator[Want, Got, int]:
         """The token behind the first `at`: as it was chosen before, or from fresh logits."""

@@ -57,6 +57,8 @@ class Runs:
         turn = Turn(f"{asked.id}.{next(self._numbers)}", asked, question(asked), now)
         turn.until = None if deadline is None else now + deadline / 1000.0 + _LATE_S
         turn.hope = self._near(turn)
+        if turn.hope is not None:
+            self._engine.follow(turn.hope.job.id)
         turns = self._turns.setdefault(asked.client, [])
         if not asked.alternative:
             self._end(older for older in turns if turn.hope is None or older.at is not turn.hope)

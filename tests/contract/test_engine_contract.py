@@ -56,6 +56,22 @@ async def test_streamed_text_is_the_generation(engine: Engine) -> None:
     assert generation.counters.generated == len(generation.tokens) // 4 or generation.tokens == b""
 
 
+async def test_text_that_nobody_follows_comes_in_few_pieces_until_somebody_does(engine: Engine) -> None:
+    limits = Limits(lines="free", tokens=300)
+    alone, whole = await collect(engine, Submit(id="a", tokens=ids(100), limits=limits, follow=False))
+    assert "".join(alone) == whole.text
+    followed: list[str] = []
+    job = Submit(id="b", tokens=ids(100, seed=2), limits=limits, follow=False)
+    async with contextlib.aclosing(engine.stream(job)) as events:
+        async for event in events:
+            if isinstance(event, Generation):
+                break
+            followed.append(event)
+            engine.follow("b")
+    assert "".join(followed) == event.text
+    assert 1 < len(alone) < len(followed) / 2
+
+
 async def test_counters_add_up_and_the_prompt_is_reused(engine: Engine) -> None:
     job = Submit(id="a", tokens=ids(200), limits=FREE)
     _, first = await collect(engine, job)

@@ -121,6 +121,9 @@ class Recording:
     def supersede(self, job_id: str) -> None:
         self._engine.supersede(job_id)
 
+    def follow(self, job_id: str) -> None:
+        self._engine.follow(job_id)
+
     async def report(self) -> Report | None:
         return await self._engine.report()
 

@@ -67,6 +67,7 @@ class _Running:
     begun: float = field(default_factory=time.perf_counter)
     ended: StopReason | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
+    followed: bool = True
 
     def end(self, reason: StopReason) -> None:
         self.ended = self.ended or reason
@@ -143,7 +144,7 @@ class ScriptedEngine:
             raise Loading("Loading model")
         self.wake()
         self.jobs.append(job)
-        running = self._running[job.id] = _Running(job)
+        running = self._running[job.id] = _Running(job, followed=job.follow)
         try:
             await self._tell()
             async with self._turn:
@@ -157,6 +158,10 @@ class ScriptedEngine:
     def supersede(self, job_id: str) -> None:
         if job_id in self._running:
             self._running[job_id].end("superseded")
+
+    def follow(self, job_id: str) -> None:
+        if job_id in self._running:
+            self._running[job_id].followed = True
 
     def wake(self) -> None:
         self.unloaded = ""
@@ -188,7 +193,7 @@ class ScriptedEngine:
     async def _run(self, running: _Running) -> AsyncGenerator[str | Generation, None]:
         job = running.job
         reused, total = await self._evaluate(running)
-        text, stop, word, count = "", running.ended or "eos", "", 0
+        text, said, stop, word, count = "", "", running.ended or "eos", "", 0
         if running.ended is None and job.warm:
             stop = "warm"
         elif running.ended is None:
@@ -199,14 +204,17 @@ class ScriptedEngine:
                     break
                 count += 1
                 cut, word = _cut(text + piece, job)
-                new, text = cut[len(text) :], cut
-                if new:
-                    yield new
+                text = cut
+                if len(text) > len(said) and (running.followed or not said):
+                    yield text[len(said) :]
+                    said = text
                 if count == self.hold_after:
                     self.hold()
                 if word:
                     stop = "line" if word == "\n" and job.limits.lines == "line" else "word"
                     break
+        if len(text) > len(said):
+            yield text[len(said) :]
         self.ends[job.id] = stop
         self._reused += reused
         self._generated += count
