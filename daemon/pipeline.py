@@ -41,6 +41,7 @@ from daemon.tokenizer import tokenizer_of
 
 OnText = Callable[[str], Awaitable[None]]
 Record = Callable[[Planned, Submit, Generation, Completion], None]
+_SETTLE_S = 2.0
 
 
 class Pipeline:
@@ -204,9 +205,11 @@ class Pipeline:
         return msgspec.structs.replace(request, path=found.path or named, found=found.why)
 
     async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
-        """The plan; who asks for context `now` waits until it is chosen."""
+        """The plan; who asks for context `now` waits until the text is parsed and it is chosen."""
         planned = planner.plan(request)
         if request.context == "now":
+            await asyncio.to_thread(self.mirror.settle, _SETTLE_S)
+            planned = planner.plan(request)
             alone = await asyncio.to_thread(planner.alone, planned)
             planned = planner.plan(request, alone)
         return planned

@@ -107,11 +107,13 @@ def document_body(
     lines: Lines = "free",
     stream: bool = True,
     client: str = CLIENT,
+    **more: Any,
 ) -> bytes:
-    """A native request as an editor makes it: the whole document, its path, the cursor in code points."""
+    """A native request as an editor makes it: the whole document, its path, the cursor in code points. `more`
+    are the measurement fields."""
     place = {"text": text, "cursor": {"offset": cursor}, "path": str(path), "client": client}
     limits = {"max_tokens": tokens, "lines": lines, "time_ms": PATIENT_MS}
-    return _encode({**place, **limits, "stream": stream})
+    return _encode({**place, **limits, "stream": stream, **more})
 
 
 def peer_body(

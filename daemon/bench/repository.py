@@ -127,10 +127,11 @@ async def ask(field: Field, mask: Mask, variant: str, seed: int) -> Row:
     fields, gather = VARIANTS[variant]
     source = field.sources[mask.path]
     prefix, suffix = masking.around(source, mask, field.masks)
-    body = ours.ask_body(
-        prefix, suffix, tokens=TOKENS[mask.kind], lines="block" if mask.kind == "block" else "line",
-        stream=False, cache=False, anchor_lines=Context().anchor_lines, path=mask.path,
-        language=source.language, extras=gather(field.shelf, mask, seed), **fields,
+    body = ours.document_body(
+        prefix + suffix, len(prefix), field.made.root / mask.path,
+        tokens=TOKENS[mask.kind], lines="block" if mask.kind == "block" else "line",
+        stream=False, cache=False, anchor_lines=Context().anchor_lines,
+        language=source.language, extras=gather(field.shelf, mask, seed), raw=True, **fields,
     )  # fmt: skip
     return judge(mask, await ours.ask_whole(field.here.endpoint, body))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from daemon.context.oneline import WORD
@@ -23,6 +23,10 @@ _DOC = re.compile(r"(:) (?:\"{3}|'{3}).*$")
 _ASIDE = re.compile(r"\s*(?:@|//|/\*|\*|#(?!\[|include)|\"{3}|'{3})")
 MOST_MEMBERS = 10
 """Lines of a shortened outline."""
+_LONGEST_HEAD = 120
+"""Characters of a member's head from which on it is shortened."""
+_MOST_NAMED = 24
+"""Members that are only named."""
 _FEW = 6
 _MOST_HEAD = 12
 """Lines of a signature or of documentation that are kept."""
@@ -68,19 +72,51 @@ def _closing(lines: Sequence[str]) -> Sequence[str]:
     return lines[-1:] if lines[-1].strip() in ("}", "};", "end") else ()
 
 
-def brief(outline: str, text: str, most: int = MOST_MEMBERS) -> str:
+def brief(
+    outline: str, text: str, most: int = MOST_MEMBERS, comment: str = "#", also: Iterable[str] = ()
+) -> str:
     """An outline in at most `most` lines: heads without documentation or decorators. Members whose names
-    `text` holds come first, because a file uses the same few members of a type again and again."""
-    lines = [_DOC.sub(r"\1 ...", line) for line in outline.rstrip().split("\n") if not _ASIDE.match(line)]
-    lines = [line for line in lines if line.strip() not in ("...", "")]
-    if len(lines) <= most:
-        return "\n".join(lines)
-    closing = len(_closing(lines))
+    `text` holds come first, because a file uses the same few members of a type again and again. One comment
+    names others and `also`: a name is what a model cannot guess."""
+    lines = _heads(outline)
+    closing = len(_closing(lines)) if len(lines) > 1 else 0
     members = range(1, len(lines) - closing)
-    used = [n for n in members if any(len(w) > 2 and w in text for w in _name(lines[n]))]
-    rest = [n for n in members if n not in set(used)]
-    kept = sorted([*used, *rest][: most - 1 - closing])
-    return "\n".join([lines[0], *(lines[n] for n in kept), *lines[len(lines) - closing :]])
+    kept = list(members)
+    if len(lines) > most:
+        used = [n for n in members if any(len(w) > 2 and w in text for w in _name(lines[n]))]
+        rest = [n for n in members if n not in set(used)]
+        kept = sorted([*used, *rest][: most - 1 - closing])
+    told = {name for n in kept for name in _name(lines[n])}
+    left = dict.fromkeys(name for n in members if n not in set(kept) for name in _name(lines[n]))
+    names = [name for name in (*left, *also) if name not in told and not name.startswith("_")]
+    body = [_short(lines[n]) for n in kept]
+    if names:
+        pad = " " * min((len(line) - len(line.lstrip()) for line in body), default=4)
+        body.append(f"{pad}{comment} {', '.join(dict.fromkeys(names[:_MOST_NAMED]))}")
+    return "\n".join([*lines[:1], *body, *lines[len(lines) - closing :]])
+
+
+def _short(head: str) -> str:
+    """A head without the parameters that make it long."""
+    if len(head) <= _LONGEST_HEAD:
+        return head
+    cut = depth = 0
+    for at, char in enumerate(head[:_LONGEST_HEAD]):
+        depth += (char in "([{<") - (char in ")]}>")
+        if char == "," and depth == 1 and "(" in head[:at]:
+            cut = at
+    return f"{head[:cut]}, ...)" if cut else head
+
+
+def named(outline: str) -> list[str]:
+    """The names of an outline's members that are not private."""
+    return [name for line in _heads(outline)[1:] for name in _name(line) if not name.startswith("_")]
+
+
+def _heads(outline: str) -> list[str]:
+    """The lines of an outline that declare something."""
+    lines = [_DOC.sub(r"\1 ...", line) for line in outline.rstrip().split("\n") if not _ASIDE.match(line)]
+    return [line for line in lines if line.strip() not in ("...", "")]
 
 
 def _touched(lines: Sequence[str], names: set[str]) -> list[bool]:

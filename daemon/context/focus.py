@@ -57,14 +57,15 @@ class Focus:
         return start < self.shown[1] and end > self.shown[0]
 
 
-def focus(around: Surroundings, text: str, shown: tuple[int, int]) -> Focus:
+def focus(around: Surroundings, text: str, shown: tuple[int, int], indexed: Iterable[str] = ()) -> Focus:
     """Weigh the names: by how near they stand, in the enclosing signatures, and by their imports. A name that
-    is imported and nowhere used yet is very likely what is about to be written."""
+    is imported and nowhere used yet is very likely what is about to be written. `indexed`: names that the
+    file imported when it was indexed, should the text not tell."""
     weights = {name: 1.0 / (1.0 + place / _FADING) for place, name in enumerate(around.names)}
     weights = {name: weight for name, weight in weights.items() if len(name) >= _SHORTEST}
     for scope in around.chain[-2:]:
         _raise(weights, WORD.findall(scope.signature), _SIGNED)
-    imported = around.imports[:_MOST_IMPORTED]
+    imported = tuple(around.imports or indexed)[:_MOST_IMPORTED]
     _raise(weights, imported, _IMPORTED)
     _raise(weights, (name for name in imported if _unused(name, text)), 1.0)
     own = {scope.name for scope in around.chain}

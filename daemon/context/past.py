@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from daemon.context.focus import MOST_NAMES, Focus
+from daemon.context.oneline import WORD
 from daemon.context.view import dedent
 from daemon.documents.document import Region, RegionKind
 from daemon.nouns import Extra
@@ -37,17 +39,17 @@ def recencies(history: Sequence[Region]) -> dict[str, float]:
     return found
 
 
-def pieces(
-    history: Sequence[Region], extras: Sequence[Extra], path: str, shown: tuple[int, int]
-) -> Iterator[Piece]:
+def pieces(history: Sequence[Region], extras: Sequence[Extra], aim: Focus) -> Iterator[Piece]:
     """Candidates of the tier; of the own file only what the window does not show."""
+    path = aim.around.path
     newest = max((e.when for e in history), default=0.0)
     for event in sorted(history, key=lambda e: -e.when)[:_MOST]:
-        overlaps = event.relative == path and event.start_line < shown[1] and event.end_line > shown[0]
+        overlaps = event.relative == path and aim.visible(event.start_line, event.end_line)
         if overlaps or denied(event.relative) or not event.text.strip():
             continue
         kind, importance = _WORTH[event.kind]
         lines = event.text.strip("\n").split("\n")[:_LONGEST]
+        kin = _kinship(lines, aim) if event.kind == "visited" else 1.0
         yield Piece(
             tier="P4",
             kind=kind,
@@ -55,8 +57,8 @@ def pieces(
             text=dedent("\n".join(lines)),
             start_line=event.start_line,
             end_line=event.start_line + len(lines),
-            importance=importance,
-            recency=_fresh(event, newest),
+            importance=importance * kin,
+            recency=_fresh(event, newest) * kin,
         )
     for extra in extras:
         if extra.kind in _SENT and extra.text.strip() and not denied(extra.filename):
@@ -65,6 +67,14 @@ def pieces(
             yield Piece(
                 tier="P4", kind=kind, path=extra.filename, text=text, importance=importance, recency=1.0
             )
+
+
+def _kinship(lines: Sequence[str], aim: Focus) -> float:
+    """How much of what a cursor is about stands in some lines, 0 to 1: people pass through many places."""
+    names = {name for line in lines for name in WORD.findall(line)}
+    near = list(aim.weights.items())[:MOST_NAMES]
+    held = sum(weight for name, weight in near if name in names)
+    return held / sum(weight for _, weight in near) if near else 0.0
 
 
 def _fresh(event: Region, newest: float) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from daemon.context.condense import brief
+from daemon.context.condense import MOST_MEMBERS, brief, named
 from daemon.context.focus import MOST_NAMES, Focus
 from daemon.context.oneline import WORD
 from daemon.context.view import View
@@ -27,6 +27,9 @@ SHORT = 12
 _HEAVY = 0.3
 """Weight from which on the text of a short definition is worth reading."""
 _BY_IMPORT, _BY_PACKAGE, _BY_EDGE, _ALONE = 1.0, 0.9, 0.8, 0.6
+_MAIN = 0.6
+"""Weight from which on a type is told in full; of others names must do."""
+_FEW_MEMBERS = 4
 _OF_TYPE = 0.9
 """Backing of a member whose type is referenced itself."""
 _SECOND = 0.15
@@ -34,6 +37,8 @@ _SECOND = 0.15
 _MOST = 18
 """Definitions that become pieces."""
 _MOST_SECOND = 6
+_MOST_BASES = 4
+"""Words behind a type's name that may be types it is derived from."""
 _MODULE = 0.8
 """Importance of a file imported as a whole, as a part of its name's weight."""
 _KINDS = {"type": 0.9, "function": 0.9, "method": 0.8, "constructor": 0.6, "macro": 0.7, "constant": 0.6}
@@ -67,7 +72,7 @@ class Referenced:
 def resolve(focus: Focus, view: View) -> Referenced:
     """What the names near the cursor mean."""
     found = Referenced({}, {})
-    imported = _imported(view)
+    imported = imported_from(view)
     external = {n for n, paths in imported.items() if not any(paths)}
     own = {symbol.name for symbol in view.own() if symbol.parent < 0}
     names = [n for n in focus.weights if n not in external and n not in own]
@@ -104,7 +109,7 @@ def pieces(focus: Focus, view: View, found: Referenced) -> list[Piece]:
     return [piece for piece in made if piece is not None]
 
 
-def _imported(view: View) -> dict[str, list[str]]:
+def imported_from(view: View) -> dict[str, list[str]]:
     """Imported name → files it may come from, empty strings for what is outside the root."""
     known: dict[str, list[str]] = {}
     for item, target in view.imports():
@@ -215,8 +220,23 @@ def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
             return _piece(one, text, "definition")
     outline = view.outline(place.path, place.number) if place.symbol.kind not in CALLABLES else ""
     if outline:
-        return _piece(one, brief(outline, focus.text), "outline")
+        most = MOST_MEMBERS if one.weight >= _MAIN else _FEW_MEMBERS
+        also = _inherited(place, view)
+        return _piece(one, brief(outline, focus.text, most, comment=focus.comment, also=also), "outline")
     return _piece(one, headline(place.symbol, None, place.path), "definition")
+
+
+def _inherited(place: Place, view: View, steps: int = 2) -> list[str]:
+    """Names of the members that a type has from the types it is derived from."""
+    head = place.symbol.signature
+    bases = WORD.findall(head[head.find(place.symbol.name) + len(place.symbol.name) :])
+    found: list[str] = []
+    for base in bases[:_MOST_BASES] if steps else ():
+        for other in view.definitions(base)[:1]:
+            if other.symbol.kind in TYPES and base != place.symbol.name:
+                found += named(view.outline(other.path, other.number))
+                found += _inherited(other, view, steps - 1)
+    return found
 
 
 def _outlined(place: Place, view: View) -> bool:
@@ -264,7 +284,7 @@ def _style(path: str) -> Style | None:
 
 
 def _module(path: str, weight: float, focus: Focus, view: View) -> Piece | None:
-    text = brief(view.outline(path, -1), focus.text)
+    text = brief(view.outline(path, -1), focus.text, comment=focus.comment)
     if not text:
         return None
     importance = min(1.0, weight * _MODULE)

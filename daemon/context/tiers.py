@@ -29,7 +29,7 @@ from indexer.errors import IndexDamaged
 from indexer.records import Symbol
 from indexer.render import CALLABLES
 
-_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.35, 0.3
+_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.15, 0.3
 """Importance of the enclosing function, the type around it, and the rest of the file."""
 _IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
@@ -61,16 +61,18 @@ class Tiers:
         a client sent), `shown` the lines of it that the prompt shows anyway, end exclusive. `history` is
         of this root. Without an index, or when it is damaged, what needs it is missing."""
         aim = focus(around, text, shown)
-        made = list(past.pieces(history, extras, around.path, shown))
-        view = self._view(around)
+        view, made = self._view(around), []
         if view is not None and not denied(around.path):
             try:
                 with view.together():
+                    if not around.imports:
+                        aim = focus(around, text, shown, referenced.imported_from(view))
                     made += self._indexed(aim, view)
             except IndexDamaged:
                 view = None
         if view is None:
             made += _enclosing(aim)
+        made += past.pieces(history, extras, aim)
         recency = past.recencies(history)
         return tuple(_dated(p, recency) for p in made)
 
@@ -120,11 +122,11 @@ def _own(aim: Focus, view: View) -> Iterator[Piece]:
     taken = "\n".join(line for line in aim.lines[: min(first, _TOP)] if _IMPORT.match(line))
     yield from piece("outline", path, (0, first), taken, tier="P2", importance=_IMPORTS, name="imports")
     number = _number(view.own(), holder) if holder else -1
-    if holder and number >= 0 and (text := brief(_unseen(aim, view.outline(path, number)), aim.text)):
+    if holder and number >= 0 and (text := _told(aim, view.outline(path, number))):
         head, name = holder.start_line, holder.name
         yield from piece("outline", path, (head, head), text, tier="P2", importance=_TYPE, name=name)
     else:
-        text = brief(_unseen(aim, view.outline(path, -1)), aim.text)
+        text = _told(aim, view.outline(path, -1))
         yield from piece("outline", path, (0, 0), text, tier="P2", importance=_FILE)
 
 
@@ -132,6 +134,10 @@ def _number(symbols: Sequence[Symbol], scope: Scope) -> int:
     """A scope's number among the file's symbols; of several with its name the nearest."""
     same = [i for i, s in enumerate(symbols) if s.name == scope.name and s.kind not in CALLABLES]
     return min(same, key=lambda i: abs(symbols[i].span.start_line - scope.start_line), default=-1)
+
+
+def _told(aim: Focus, outline: str) -> str:
+    return brief(_unseen(aim, outline), aim.text, comment=aim.comment)
 
 
 def _unseen(aim: Focus, outline: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.context.condense import brief, condense
+from daemon.context.condense import brief, condense, named
 
 PYTHON = '''@cached
 def load(
@@ -98,4 +98,26 @@ def test_an_outline_in_few_lines_keeps_what_the_file_uses() -> None:
         "    def method1(self) -> int: ...",
         "    def method2(self) -> int: ...",
         "    def method27(self) -> int: ...",
+        f"    # {', '.join(f'method{n}' for n in range(3, 27))}",
     ]
+
+
+def test_what_a_short_outline_leaves_out_is_named_before_its_end() -> None:
+    outline = "class A {\n  one(): void;\n  #two(): void;\n  _three(): void;\n  four(): void;\n}\n"
+    assert brief(outline, "x.four()", 3, "//", also=["five", "one"]).split("\n") == [
+        "class A {",
+        "  four(): void;",
+        "  // one, five",
+        "}",
+    ]
+    assert named(outline) == ["one", "four"]
+    assert brief("class B: ...", "", also=["five"]) == "class B: ...\n    # five"
+
+
+def test_a_long_head_ends_behind_a_parameter() -> None:
+    kept, most = "def f(self, a: int", ", ".join(f"b{n}: dict[str, int]" for n in range(20))
+    text = brief(f"class A:\n    {kept}, {most}) -> int: ...\n", "")
+    head = text.split("\n")[1]
+    assert head.startswith(f"    {kept}, b0: dict[str, int], ")
+    assert head.endswith("], ...)")
+    assert len(head) <= 126

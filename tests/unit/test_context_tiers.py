@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.repository import Buffers, around, indexed
 
@@ -259,6 +260,31 @@ def test_the_past_and_what_a_client_sends(tmp_path: Path) -> None:
     assert past["accepted", "store.find_order(1)"].recency == 1.0
     assert past["recent", "total_price: float\nvat: float"].recency == pytest.approx(0.25)
     assert next(p for p in found if p.tier == "P3" and p.path == "shop/billing.py").recency == 1.0
+
+
+def test_places_passed_through_count_as_far_as_they_have_to_do_with_the_cursor(tmp_path: Path) -> None:
+    here = around(tmp_path, "a.py", "def work(order):\n    total = order.", "order.")
+    history = [
+        happened("b.py", 0, 1, "def price(order, total): ...", 1.0, "visited"),
+        happened("c.py", 0, 1, "def other(): ...", 1.0, "visited"),
+        happened("d.py", 0, 1, "def another(): ...", 1.0, "edited"),
+    ]
+    found = Tiers(Readers(Index()), Buffers()).candidates(here, "def work(order):\n", (0, 2), history)
+    near, far, edited = (next(p for p in found if p.path == path) for path in ("b.py", "c.py", "d.py"))
+    assert edited.score > near.score > far.score
+
+
+def test_the_index_says_what_a_part_of_a_file_imports(tmp_path: Path) -> None:
+    root, readers = indexed(tmp_path / "root", FILES)
+    part = REPORT[REPORT.index("class ") :]
+    here = around(root, "shop/report.py", REPORT, "order = store.")
+    assert here.imports
+    unknown = msgspec.structs.replace(here, imports=(), names=())
+    found = Tiers(readers, Buffers()).candidates(unknown, part, (0, 5))
+    known = Tiers(readers, Buffers()).candidates(msgspec.structs.replace(here, names=()), part, (0, 5))
+    shown = {(p.kind, p.path, p.name) for p in found if p.tier == "P2" and p.path != here.path}
+    assert shown == {(p.kind, p.path, p.name) for p in known if p.tier == "P2" and p.path != here.path}
+    assert ("definition", "shop/models.py", "discounted") in shown
 
 
 def test_without_an_index_the_own_file_and_the_past_remain(tmp_path: Path) -> None:
