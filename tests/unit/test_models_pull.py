@@ -1,10 +1,13 @@
 """Pulling over a real socket: cuts, ranges, wrong files, kills, full disks, two at once."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -254,13 +257,26 @@ def test_a_prepared_folder(data: bytes, tmp_path: Path) -> None:
     assert pull(entry_for(data), origin=tmp_path).size == len(data)
 
 
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Commands started now heed Ctrl-C, which a shell makes its background jobs ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_slow_source_can_be_abandoned(data: bytes, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in the real command: exit 130, a word, and the bytes stay."""
     write_catalogue(home, entry_for(data))
     served = Served(data, hold_after=500_000)
     with hub(served) as address:
         monkeypatch.setenv("HF_ENDPOINT", address)
-        with subprocess.Popen([*CLI, "pull", "tiny"], stderr=subprocess.PIPE, text=True) as child:
+        with (
+            interruptible(),
+            subprocess.Popen([*CLI, "pull", "tiny"], stderr=subprocess.PIPE, text=True) as child,
+        ):
             until(lambda: part(home).exists() and part(home).stat().st_size == 500_000)
             threading.Thread(target=child.send_signal, args=(2,)).start()
             said = child.communicate(timeout=20)[1]
