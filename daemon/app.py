@@ -39,8 +39,8 @@ _log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 2.0
 """How often a missing model is looked for: a few calls of stat, so that a pull needs no restart."""
 _SWITCH_S = 0.0005
-"""How long a thread that writes rows or chooses context may hold the interpreter against the loop. With
-Python's 5 ms the slowest answers that need no model took 5.2 ms (p99); so 1.9, and the median stayed."""
+"""How long a thread that writes rows or chooses context may hold the interpreter against the loop: Python's
+5 ms are five times what an answer takes that needs no model."""
 _CLOSE_S = 1.8
 
 

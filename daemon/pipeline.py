@@ -206,10 +206,11 @@ class Pipeline:
 
     async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
         """The plan; who asks for context `now` waits until the text is parsed and it is chosen."""
+        if request.context == "now":
+            planner.placed(request)  # from here on its text is parsed
+            await asyncio.to_thread(self.mirror.settle, _SETTLE_S)
         planned = planner.plan(request)
         if request.context == "now":
-            await asyncio.to_thread(self.mirror.settle, _SETTLE_S)
-            planned = planner.plan(request)
             alone = await asyncio.to_thread(planner.alone, planned)
             planned = planner.plan(request, alone)
         return planned

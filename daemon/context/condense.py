@@ -87,12 +87,12 @@ def brief(
         rest = [n for n in members if n not in set(used)]
         kept = sorted([*used, *rest][: most - 1 - closing])
     told = {name for n in kept for name in _name(lines[n])}
-    left = dict.fromkeys(name for n in members if n not in set(kept) for name in _name(lines[n]))
-    names = [name for name in (*left, *also) if name not in told and not name.startswith("_")]
+    left = (name for n in members if n not in kept for name in _name(lines[n]))
+    names = [n for n in dict.fromkeys((*left, *also)) if n not in told and not n.startswith("_")]
     body = [_short(lines[n]) for n in kept]
     if names:
         pad = " " * min((len(line) - len(line.lstrip()) for line in body), default=4)
-        body.append(f"{pad}{comment} {', '.join(dict.fromkeys(names[:_MOST_NAMED]))}")
+        body.append(f"{pad}{comment} {', '.join(names[:_MOST_NAMED])}")
     return "\n".join([*lines[:1], *body, *lines[len(lines) - closing :]])
 
 

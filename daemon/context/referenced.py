@@ -226,12 +226,15 @@ def _definition(one: Found, focus: Focus, view: View) -> Piece | None:
     return _piece(one, headline(place.symbol, None, place.path), "definition")
 
 
+def bases(head: str, name: str) -> list[str]:
+    """Words behind the name of the type that `head` declares: among them the types it is derived from."""
+    return [word for word in WORD.findall(head[head.find(name) + len(name) :]) if len(word) > 2]
+
+
 def _inherited(place: Place, view: View, steps: int = 2) -> list[str]:
     """Names of the members that a type has from the types it is derived from."""
-    head = place.symbol.signature
-    bases = WORD.findall(head[head.find(place.symbol.name) + len(place.symbol.name) :])
     found: list[str] = []
-    for base in bases[:_MOST_BASES] if steps else ():
+    for base in bases(place.symbol.signature, place.symbol.name)[:_MOST_BASES] if steps else ():
         for other in view.definitions(base)[:1]:
             if other.symbol.kind in TYPES and base != place.symbol.name:
                 found += named(view.outline(other.path, other.number))

@@ -13,7 +13,7 @@ from itertools import accumulate
 from daemon.context.focus import Focus
 from daemon.context.oneline import WORD
 from daemon.context.pieces import piece
-from daemon.context.referenced import Referenced
+from daemon.context.referenced import Referenced, bases
 from daemon.context.view import View, dedent
 from daemon.surroundings import Piece, PieceKind
 from indexer import rank, similarity
@@ -85,11 +85,9 @@ def _siblings(focus: Focus, view: View) -> Iterator[Piece]:
     scope, holder = focus.callable, focus.holder
     if scope is None or holder is None:
         return
-    head = holder.signature
-    bases = [w for w in WORD.findall(head[head.find(holder.name) + len(holder.name) :]) if len(w) > 2]
     places = [p for p in view.definitions(scope.name) if p.symbol.parent >= 0]
-    bases = bases[:2] if places else []
-    kin = {u.path for base in bases for u in view.uses(base, _KIN) if u.reference.role in ("base", "type")}
+    derived = bases(holder.signature, holder.name)[:2] if places else []
+    kin = {u.path for base in derived for u in view.uses(base, _KIN) if u.reference.role in ("base", "type")}
     folder = view.path.rpartition("/")[0]
     shown = 0
     for place in sorted(places, key=lambda p: (p.path not in kin, p.path, p.number)):
