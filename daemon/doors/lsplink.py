@@ -60,8 +60,10 @@ class Link:
             found = await self._session.ask(method, path, body, timeout)
         except NotRunning as error:
             self._missed(error)
+            if self._failure is not None:  # it says more than that nobody answers
+                raise self._failure from error
             raise
-        self._known = True
+        self._known, self._failure = True, None
         return found
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from support.lsp import editor
 
 from daemon import roots
+from daemon.doors import client
+from daemon.doors.lsplink import Link
 from daemon.doors.lspnews import Going, News, under_way
-from daemon.errors import EngineFailed, Loading, NotRunning, Overloaded
+from daemon.errors import EngineFailed, LifecycleError, Loading, NotRunning, Overloaded
 from daemon.models import catalogue
 from daemon.models.partial import Partial
 from daemon.settings import Index
@@ -106,3 +109,17 @@ async def test_a_daemon_that_cannot_start_is_explained_once(home: Path) -> None:
         assert await one.ghost("file:///work/a.py", 0, 5) == []
         (told,) = [text for text in one.messages() if "runtime folder" in text]
         assert "FORETYPE_HOME" in told
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_whoever_asks_after_a_failed_start_hears_why_it_failed(home: Path, late: bool) -> None:
+    (home / "home").write_text("a file stands here")
+    link = Link(client.address)
+    link.start()
+    assert link.starting is not None
+    if late:
+        await asyncio.wait([link.starting])
+    for _ in range(2):
+        with pytest.raises(LifecycleError, match="runtime folder"):
+            await link.ask("GET", "/v1/status")
+    await link.close()
