@@ -13,6 +13,7 @@ CLOSERS = frozenset(PAIRS)
 OPENERS = frozenset(PAIRS.values())
 CLOSER_OF = {opener: closer for closer, opener in PAIRS.items()}
 QUOTES = frozenset("\"'`")
+_QUOTING = re.compile(r"\\[\s\S]|[\"'`\n]")
 _STRINGS = (
     r"(?:\"\"\"|''')[\s\S]*?(?:\"\"\"|''')|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`"
 )
@@ -41,6 +42,7 @@ class Scan(msgspec.Struct, frozen=True):
         return len(self.opened)
 
 
+@functools.lru_cache(maxsize=64)  # several rules look at the same text one after the other
 def scan(text: str, quote: str = "", comment: str = "") -> Scan:
     """Scan `text`, which begins inside a string when `quote` is given. `comment`: see `brackets`.
 
@@ -106,18 +108,14 @@ def open_quote(line: str) -> str:
 
 
 def _open_quote(text: str, quote: str) -> str:
-    at = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 1
-        elif char == quote:
+    for match in _QUOTING.finditer(text):
+        char = match[0]
+        if char == quote:
             quote = ""
-        elif not quote and char in QUOTES and not _apostrophe(text, at):
+        elif not quote and char in QUOTES and not _apostrophe(text, match.start()):
             quote = char
         elif char == "\n" and quote != "`":
             quote = ""
-        at += 1
     return quote
 
 

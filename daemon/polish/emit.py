@@ -49,8 +49,8 @@ class Emitter:
         Should the engine's last word contradict what it streamed, what was shown stays the text.
         """
         state = self._text
-        if "".join(self._fed) != generation.text:
-            state = Growing(self._request)
+        if (fed := "".join(self._fed)) != generation.text:
+            state = Growing(self._request) if fed else state
             state.take(generation.text)
         plain, replaced, trims = state.final(generation.stop, self._replaces)
         text = denormalise(plain, self._request.newline)
