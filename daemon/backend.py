@@ -9,6 +9,8 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     """Beside the device itself."""
 
     threads_why: str = ""
+    threads_ahead: int = 0
+    """Of what is asked in advance; 0: not known."""
     cores: tuple[int, ...] = ()
     """The engine is kept on these; empty: it may run on any."""
     kv_offload: bool = False

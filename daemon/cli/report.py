@@ -101,7 +101,9 @@ def _device(body: _Body) -> str:
     if not device:
         return ""
     names = dict.fromkeys((str(device.get("backend")), str(device.get("name", ""))))
-    told = [f"{' '.join(names)}, {device.get('threads')} threads: {device.get('why')}"]
+    threads, ahead = device.get("threads"), device.get("threads_ahead")
+    fewer = f" ({ahead} for what is asked in advance)" if ahead and ahead != threads else ""
+    told = [f"{' '.join(names)}, {threads} threads{fewer}: {device.get('why')}"]
     for name, key in (("threads", "threads_why"), ("cache", "kv_offload_why"), ("draft", "draft_device")):
         told += [f"{name} {device[key]}"] if device.get(key) else []
     return "; ".join(told)

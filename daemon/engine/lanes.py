@@ -17,6 +17,7 @@ from daemon.nouns import StopReason
 
 URGENT = LANES.index("alternative")
 """Lanes up to this one interrupt a decode that holds only prompt rows of the others."""
+WARM = LANES.index("warm")
 AGED_S = 5.0
 """Who has waited so long to start counts as urgent as a keystroke, until it has run for as long."""
 _CROWDED_S = 1.0

@@ -23,6 +23,7 @@ from daemon.engine.paging import Paging
 from daemon.engine.routed import work_for
 from daemon.engine.run import Run
 from daemon.engine.step import Drafter, Got
+from daemon.engine.team import Team
 from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.work import Desk, Work
@@ -47,6 +48,7 @@ class Loop:
         delay_s: float = 0.0,
     ) -> None:
         self._context = context
+        self.team = Team(context, 1, 1)
         self._emit = emit
         self.tree = Tree(context)
         self._desk = Desk(self.tree, pieces, min(window, context.cells), emit, drafter)
@@ -222,6 +224,7 @@ class Loop:
         self.tree.forget_logits()
         urgent = any(work.lane <= URGENT or work.want.outputs == len(work.want.rows) for work, _ in batch)
         self.lanes.computing(tuple(work.run.ticket for work, _ in batch), not urgent)
+        self.team.gather(work for work, _ in batch)
         try:
             done = self._context.decode(*parts)
         except EngineFailed as failed:
@@ -243,7 +246,7 @@ class Loop:
         outputs = sum(part.outputs for part in parts)
         logits = self._context.logits(outputs) if outputs else None
         width = sum(len(part.tokens) for part in parts)
-        if self.paging:
+        if self.paging and not self.team.sparing:
             self.paging.evaluated(width, self._context.last_s * 1000.0)
         first, granted = 0, []
         for (work, rows), part in zip(batch, parts, strict=True):

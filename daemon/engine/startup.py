@@ -20,6 +20,7 @@ from daemon.engine.opening import Opened, ladder
 from daemon.engine.pagedisk import MB
 from daemon.engine.pages import Pages
 from daemon.engine.paging import Paging
+from daemon.engine.team import Team, fewer
 from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs
@@ -96,6 +97,7 @@ def _profile(opened: Opened, measured: Measured, facts: ModelFacts, draft_device
         flash_attention=context.flash,
         chosen=Backend(
             threads_why=measured.why,
+            threads_ahead=_ahead(opened, measured),
             cores=measured.cores,
             kv_offload=bool(opened.gpus) and context.offload,
             kv_offload_why=opened.offload_why,
@@ -120,6 +122,7 @@ def _loop(
     loop = Loop(context, pieces, window, emit, slots=slots, delay_s=delay_s)
     loop.batching.costs = costs.RowCosts([*measured.prefill, *measured.verify], context.batch)
     tick_ms = settings.tick_ms or (_GPU_TICK_MS if opened.backend == "GPU" else _CPU_TICK_MS)
+    loop.team = Team(context, measured.threads, _ahead(opened, measured))
     loop.slice = settings.slice or costs.slice_for(measured.prefill, tick_ms, context.batch)
     loop.paging = _paging(start, opened, loop.tree, measured.prefill)
     return loop
@@ -146,6 +149,12 @@ def _drafts(
     return Drafts(
         pieces, fim, Costs(verify), model=model, only=only, vocabulary=vocabulary, note=note
     ), device
+
+
+def _ahead(opened: Opened, measured: Measured) -> int:
+    """Threads for what is asked in advance. A GPU leaves the cores alone, and who keeps to some of them the
+    others."""
+    return measured.threads if opened.backend == "GPU" or measured.cores else fewer(measured.threads)
 
 
 def _paging(start: Start, opened: Opened, tree: Tree, prefill: tuple[tuple[int, float], ...]) -> Paging:

@@ -16,7 +16,7 @@ import numpy as np
 from daemon.engine.binding import Floats, Ids
 from daemon.engine.draftmodel import DraftModel
 from daemon.engine.frames import LANES, Message, Piece
-from daemon.engine.lanes import URGENT
+from daemon.engine.lanes import URGENT, WARM
 from daemon.engine.moving import common
 from daemon.engine.paging import Paging
 from daemon.engine.run import Run, Stopped
@@ -75,6 +75,11 @@ class Work:
         """Text that may be shown and was not sent yet; at the end it goes with Done."""
         self._said = -math.inf
         self.steps: Steps = self._steps()
+
+    @property
+    def spares(self) -> bool:
+        """Fewer threads may compute its rows: it generates what nobody asked for yet."""
+        return self.lane == WARM and not self.filling and not self.run.job.warm
 
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""
