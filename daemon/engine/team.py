@@ -2,8 +2,8 @@
 
 Where every core computes, daemon and editor share one with the engine, and a scheduler takes it from them
 again before long, for a whole tick (4 ms on most Linux systems): on two cores one in thirty answers that need
-no model waited for that. Prompts are evaluated with all threads: soon somebody waits for them. How many there
-are changes no result in any way in which attention is computed on a CPU here (placing.py); GPUs are left out.
+no model waited for that. Warm-ups have all threads: soon somebody waits for them. How many there are changes
+no result in any way in which attention is computed on a CPU here (placing.py); GPUs are left out.
 """
 
 from __future__ import annotations

@@ -78,8 +78,8 @@ class Work:
 
     @property
     def spares(self) -> bool:
-        """Fewer threads may compute its rows: it generates what nobody asked for yet."""
-        return self.lane == WARM and not self.filling and not self.run.job.warm
+        """Fewer threads may compute its rows: it answers what nobody asked for yet."""
+        return self.lane == WARM and not self.run.job.warm
 
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""

@@ -16,8 +16,8 @@ from indexer.languages import registry
 
 _FARTHEST = 10_000
 """Characters above and below the cursor; a definition that is larger is not judged."""
-_TOP = re.compile(r"^(?=[^\W\d]|[@$])(?!\w+:[ \t]*$)", re.MULTILINE)
-"""A line that begins a definition or a statement in the first column, and is no label (`public:`)."""
+_TOP = re.compile(r"\n(?=[^\W\d]|[@$])(?!\w+:[ \t]*$)", re.MULTILINE)
+"""Before a line that begins a definition or a statement in the first column, and is no label (`public:`)."""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -77,18 +77,18 @@ def line_comment(request: CompletionRequest) -> str:
 def _above(prefix: str) -> str | None:
     """The text before the cursor from the last line in the first column on."""
     start = max(0, len(prefix) - _FARTHEST)
-    window = prefix[start:]
-    top = None
-    for match in _TOP.finditer(window, window.find("\n") + 1 if start else 0):
-        top = match.start()
-    return window[top or 0 :] if top is not None or not start else None
+    at = prefix.rfind("\n", start)
+    while at >= 0 and not _TOP.match(prefix, at):
+        at = prefix.rfind("\n", start, at)
+    if at >= 0:
+        return prefix[at + 1 :]
+    return prefix[start:] if not start or prefix.find("\n", start) < 0 else None
 
 
 def _below(suffix: str) -> str | None:
     """The text behind the cursor up to the next line in the first column."""
-    found = _TOP.search(suffix, suffix.find("\n") + 1, _FARTHEST) if "\n" in suffix else None
-    if found is not None:
-        return suffix[: found.start()]
+    if (found := _TOP.search(suffix, 0, _FARTHEST)) is not None:
+        return suffix[: found.start() + 1]
     return suffix if len(suffix) < _FARTHEST else None
 
 

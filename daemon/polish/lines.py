@@ -215,10 +215,16 @@ def _first_lines(suffix: str) -> list[str]:
     start = suffix.find("\n") + 1
     if not start:
         return []
-    lines = suffix[start : start + _BELOW].split("\n")
-    if len(suffix) > start + _BELOW:
-        lines.pop()
-    return [bare for line in lines if (bare := line.rstrip())][:3]
+    end = start + _BELOW
+    found: list[str] = []
+    while start and len(found) < 3:
+        stop = suffix.find("\n", start, end)
+        if stop < 0 and len(suffix) > end:
+            break  # a line that is not looked at to its end
+        if bare := suffix[start : stop if stop >= 0 else end].rstrip():
+            found.append(bare)
+        start = stop + 1
+    return found
 
 
 def _last_line(prefix: str, end: int) -> str:
