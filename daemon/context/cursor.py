@@ -13,7 +13,7 @@ from typing import Final, cast
 import msgspec
 import numpy as np
 
-from daemon.context import lines
+from daemon.context import lines, nearby
 from daemon.context.imported import imported
 from daemon.context.oneline import indent_of
 from daemon.documents.document import Document
@@ -45,11 +45,10 @@ _TYPE: Final = re.compile(
 _NAME: Final = re.compile(r"(?:^|_)identifier$|^name$|^identifiers$")
 
 
-def around(document: Document) -> Surroundings:
-    """Where the cursor of a document stands. Without a cursor its end is taken."""
+def around(document: Document, names: int = nearby.NAMES) -> Surroundings:
+    """Where the cursor of a document stands, and so many names near it. Without a cursor its end is taken."""
     language = registry.find(document.language)
-    text, source = document.text, document.source
-    offset = document.offset if document.offset >= 0 else len(text)
+    text, source, offset = document.text, document.source, _offset(document)
     byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
     line = text.count("\n", 0, offset)
     if document.tree is None or language is None:
@@ -70,11 +69,21 @@ def around(document: Document) -> Surroundings:
         node=node,
         chain=chain,
         indent=where.indent,
-        names=lines.names(where, text, offset, language),
+        names=nearby.names(text, offset, language, names),
         imports=imported(document, byte, language),
         broken=broken,
         line=line,
     )
+
+
+def named(seen: Surroundings, document: Document) -> Surroundings:
+    """With all names that are of use; a keystroke needs only the nearest."""
+    found = nearby.names(document.text, _offset(document), registry.find(document.language))
+    return msgspec.structs.replace(seen, names=found)
+
+
+def _offset(document: Document) -> int:
+    return document.offset if document.offset >= 0 else len(document.text)
 
 
 def _deeper(

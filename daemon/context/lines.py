@@ -1,14 +1,13 @@
-"""What lines alone tell of a place: indentation, openers, enclosing definitions, zone, names.
+"""What lines alone tell of a place: indentation, openers, enclosing definitions, zone.
 
 For texts without a grammar, and where the syntax is broken: half-written code keeps its indentation.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from daemon.context.oneline import TAB, indent_of, without_comment
@@ -23,9 +22,8 @@ def _words(text: str) -> frozenset[str]:
 MOST_LINES: Final = 2_000
 """Lines above the cursor that are looked at for what encloses it."""
 _END_LINES: Final = 400
-_NAMES: Final = 40
-_REACH: Final = 2_000
-"""Characters on each side in which names are looked for."""
+_BELOW: Final = 4_000
+"""Characters behind the cursor in which lines are looked for."""
 _LONG: Final = 2_000
 """Characters of a line beyond which only its ends are looked at: no person wrote it."""
 _ENDED: Final = ("ruby", "lua")
@@ -67,14 +65,6 @@ _IMPORT: Final = re.compile(
     r"|(?:export|import)\b.*\bfrom\s)"
 )
 _RETURN_TYPE: Final = re.compile(r"->\s*[\w.\[\]<>:]*$")
-_NAME: Final = re.compile(r"[^\W\d]\w+")
-_WORDS: Final = _words(
-    "and or not in is None True False true false null nil return self this let var const val mut pub "
-    "new public private protected static final void import from as await async break continue pass "
-    "raise throw end local export default package use using int str bool string float double char long "
-    "super func fn def function class struct enum interface type if else for while elif try except "
-    "catch finally with match case switch do then lambda yield "
-)
 
 
 class Place(NamedTuple):
@@ -107,7 +97,7 @@ def place(text: str, offset: int, line: int, language: Language | None, most: in
     above = text[:start].rsplit("\n", most + 1)[:-1][-most:]
     if max(map(len, above), default=0) > _LONG:
         above = [_ends(one) for one in above]
-    rest, *below = text[offset : offset + 2 * _REACH].split("\n", 60)[:60]
+    rest, *below = text[offset : offset + _BELOW].split("\n", 60)[:60]
     deeper = deepens(head, language)
     indent = _expected(head, above, below, deeper, language)
     return Place(head, rest, above, line - len(above), below, indent, deeper)
@@ -263,37 +253,3 @@ def _in_quotes(head: str, marker: str) -> bool:
             quote = letter
         last = letter
     return bool(quote) and not (marker and f" {marker}" in head)
-
-
-def names(where: Place, text: str, offset: int, language: Language | None) -> tuple[str, ...]:
-    """Identifiers near an offset, the nearest first, each once; comments to the end of a line left out."""
-    words = language.block_words if language is not None else ()
-    marker = language.line_comment if language is not None else ""
-    own = re.compile(rf"{re.escape(marker)}[^\n]*") if marker else None
-    before, after = text[max(0, offset - _REACH) : offset], text[offset : offset + _REACH]
-    if own is not None and marker in before:
-        before = own.sub(_blank, before)
-    if own is not None and marker in after:
-        after = own.sub(_blank, after)
-    found: dict[str, None] = {}
-    for _, name in _near(before, after):
-        if name not in _WORDS and name not in words:
-            found[name] = None
-            if len(found) == _NAMES:
-                break
-    return tuple(found)
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match[0])
-
-
-def _near(before: str, after: str) -> Iterator[tuple[int, str]]:
-    """(distance, name) of both sides; what follows counts as twice as far."""
-    end, typed = len(before), 0
-    behind = [(end - m.end(), m[0]) for m in _NAME.finditer(before)]
-    if behind and behind[-1][0] == 0:
-        behind.pop()  # the word being typed
-        typed = rest.end() if (rest := _NAME.match(after)) else 0
-    ahead = ((2 * m.start(), m[0]) for m in _NAME.finditer(after, typed))
-    return heapq.merge(reversed(behind), ahead)

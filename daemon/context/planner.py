@@ -21,9 +21,11 @@ import msgspec
 from daemon.context.anchor import Anchor
 from daemon.context.budget import choose, rows
 from daemon.context.cursor import around as surroundings
+from daemon.context.cursor import named
 from daemon.context.epoch import HELD, NEAR, SENT, Epochs, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
+from daemon.context.window import NEAR as NEAR_NAMES
 from daemon.context.window import classify, sized
 from daemon.context.written import Near
 from daemon.documents.document import Document
@@ -87,7 +89,7 @@ class Planner:
     def placed(self, request: CompletionRequest, alone: Stable | None = None) -> Planned:
         """Where a request stands and how much its answer may hold: a plan without a prompt."""
         document = self._mirror.see(request)
-        around = surroundings(document)
+        around = surroundings(document, NEAR_NAMES)
         window = self._window(request, around)
         request = _limited(request, window)
         self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))
@@ -122,7 +124,7 @@ class Planner:
         return self._epochs.alone(planned.around, self._wanted(planned), _near(planned.document, NEAR))
 
     def _wanted(self, planned: Planned) -> Wanted:
-        around, document = planned.around, planned.document
+        around, document = named(planned.around, planned.document), planned.document
         before, after = self.layout.reach(planned.request)
         shown = _shown(planned, before, after)
         history = [r for r in self._mirror.recent() if r.root and r.root == around.root]

@@ -21,7 +21,7 @@ from daemon.surroundings import Surroundings, WindowClass
 _LOOK = 4000
 """Characters before and after the cursor that rules may look at."""
 _LEAST = 256
-_NEAR = 16
+NEAR = 16
 """Names near the cursor that are asked whether they are imported. In Python code a new line near such a name
 uses one itself in 4 cases of 10, any other in 1 of 10."""
 _CLOSING = re.compile(r"[\s)\]}>\"'`;,:]*\Z").match
@@ -176,7 +176,7 @@ def _fresh_line(place: _Place, around: Surroundings) -> Judged:
 def _statement(around: Surroundings, reason: str) -> Judged:
     """One line; whether it may need other files is told by what is used near it."""
     names = frozenset(around.imports)
-    if near := next((name for name in around.names[:_NEAR] if name in names), ""):
+    if near := next((name for name in around.names[:NEAR] if name in names), ""):
         return Judged("medium", False, f"{reason}; {near} of another file is near")
     return Judged("simple", False, reason)
 
