@@ -6,12 +6,13 @@ the next one below. What such lines stand apart from is balanced by itself, or n
 
 from __future__ import annotations
 
+import functools
 import re
 
 import msgspec
 
 from daemon.nouns import CompletionRequest
-from daemon.polish.brackets import CLOSER_OF, OPENERS, PAIRS, brackets
+from daemon.polish.brackets import CLOSER_OF, OPENERS, PAIRS, brackets, goes_on
 from indexer.languages import registry
 
 _FARTHEST = 10_000
@@ -94,7 +95,19 @@ def _below(suffix: str) -> str | None:
 
 def _open(text: str, comment: str) -> str:
     """Openers left open, the outermost first."""
-    stack: list[str] = []
+    line = text.rfind("\n") + 1
+    above = _above_line(text[:line], comment)
+    return _opened("", text, comment) if above is None else _opened(above, text[line:], comment)
+
+
+@functools.lru_cache(maxsize=8)  # who types on a line asks the same each time
+def _above_line(lines: str, comment: str) -> str | None:
+    """Openers that whole lines leave open; None where a string or comment may go on below them."""
+    return None if goes_on(lines, comment) else _opened("", lines, comment)
+
+
+def _opened(before: str, text: str, comment: str) -> str:
+    stack = list(before)
     for _, char in brackets(text, 0, comment):
         if char in OPENERS:
             stack.append(char)
@@ -103,6 +116,7 @@ def _open(text: str, comment: str) -> str:
     return "".join(stack)
 
 
+@functools.lru_cache(maxsize=8)
 def _closing(text: str, comment: str) -> str:
     """Closers of what is opened before, in their order."""
     stack: list[str] = []

@@ -80,6 +80,22 @@ def brackets(text: str, start: int = 0, comment: str = "") -> Iterator[tuple[int
             yield match.start(), char
 
 
+def goes_on(lines: str, comment: str) -> bool:
+    """Whether a string or a comment of whole lines may end only below them. Never wrong when it says no."""
+    if any(mark in lines for mark in ('"""', "'''")):
+        return True
+    if "`" not in lines and "/*" not in lines:
+        return False
+    end = 0
+    for match in _marks(comment).finditer(lines):
+        if "`" in lines[end : match.start()]:
+            return True
+        end = match.end()
+    return "`" in lines[end:] or end == len(
+        lines
+    )  # only a comment that is not closed holds the last line's end
+
+
 @functools.lru_cache(maxsize=16)
 def _marks(comment: str) -> re.Pattern[str]:
     line = re.escape(comment) + r"[^\n]*" if comment else _GUESSED

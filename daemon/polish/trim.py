@@ -7,6 +7,7 @@ until the rule can no longer take it.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from daemon.polish.brackets import QUOTES, Scan, open_quote, scan
@@ -80,9 +81,17 @@ def leading(head: str, first: str, unit: int) -> str:
 def indent_style(prefix: str, suffix: str) -> tuple[str, int]:
     """`("\\t" or " " or "", columns of one step)` of the text around the cursor; `""` when it is mixed.
 
-    Reads the last and the first 4,000 characters only.
+    Reads 4,000 characters above and below the cursor's line only.
     """
-    lines = prefix[-4000:].split("\n")[1 if len(prefix) > 4000 else 0 :] + suffix[:4000].split("\n")[1:]
+    start, end = prefix.rfind("\n") + 1, suffix.find("\n") + 1
+    head = prefix[start : start + 4000]
+    own = head[: len(head) - len(head.lstrip())] + "x" * bool(head.strip())
+    return _style(prefix[max(0, start - 4000) : start], own, suffix[end : end + 4000] if end else "")
+
+
+@functools.lru_cache(maxsize=8)  # who types on a line asks the same each time
+def _style(above: str, own: str, below: str) -> tuple[str, int]:
+    lines = [*above.split("\n")[1 if len(above) == 4000 else 0 : -1], own, *below.split("\n")]
     tabs, steps, last = 0, [], 0
     for line in lines:
         if line.startswith("\t"):
