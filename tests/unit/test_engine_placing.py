@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from support import tiny
 
+from daemon.cli import report
 from daemon.engine import costs, placing
 from daemon.engine.binding import Context
 from daemon.engine.cores import Machine
@@ -124,6 +126,15 @@ def test_threads_are_measured_where_they_would_run(tiny_model: Path) -> None:
     assert costs.behind_ms(context, 100) > 0
     assert context.last_position(0) == -1
     context.close()
+
+
+def test_what_is_asked_in_advance_leaves_a_core_where_all_compute(tiny_model: Path) -> None:
+    usable = costs.usable_threads()
+    found = built(tiny_model, Engine(threads=usable))
+    assert (found.threads, found.chosen.threads_ahead) == (usable, max(1, usable - 1))
+    device = {**msgspec.to_builtins(found.chosen), "threads": found.threads}
+    told = "\n".join(report.status({"device": device}))
+    assert ("for what is asked in advance" in told) == (usable > 1)
 
 
 def test_threads_and_cores_of_the_last_start_are_taken_again(tiny_model: Path) -> None:
