@@ -91,9 +91,8 @@ def goes_on(lines: str, comment: str) -> bool:
         if "`" in lines[end : match.start()]:
             return True
         end = match.end()
-    return "`" in lines[end:] or end == len(
-        lines
-    )  # only a comment that is not closed holds the last line's end
+    # Of all marks only a comment that is not closed holds the end of the last line.
+    return "`" in lines[end:] or end == len(lines)
 
 
 @functools.lru_cache(maxsize=16)

@@ -213,8 +213,6 @@ def _places(lines: list[str], line: str) -> Iterator[int]:
 def _first_lines(suffix: str) -> list[str]:
     """The first lines with text after the cursor's line, at most three."""
     start = suffix.find("\n") + 1
-    if not start:
-        return []
     end = start + _BELOW
     found: list[str] = []
     while start and len(found) < 3:
