@@ -107,7 +107,7 @@ class Engine(Section, frozen=True):
     route_simple: bool = False
     """What is simple (comments, strings, arguments, …) is answered by the draft model alone."""
     draft_sure: Percent = 60
-    """The draft model guesses on while it gives its best token this probability, in percent."""
+    """The draft model guesses on while it gives all of its guess this probability, in percent."""
     page_mb: int = 256
     """Host memory for evaluated text of files that the context has no room for; 0: none."""
     disk_mb: int = 2048

@@ -20,7 +20,7 @@ from daemon.engine.tree import Resident, Tree
 from daemon.errors import EngineFailed
 
 SURE = 0.6
-"""Drafting goes on while the best token has this probability; less sure ones are rarely accepted."""
+"""Drafting goes on while all that was drafted has this probability; less sure tokens are rarely accepted."""
 _LEARNING, _HICCUP = 0.1, 3.0
 _PROBE_ROWS = 64
 
@@ -88,8 +88,10 @@ class DraftModel:
             return text[:0]
         resident = self._runs[run_id]
         drafted: list[int] = []
+        sure = 1.0
         while len(drafted) < most:
-            token, sure = self._best()
+            token, probability = self._best()
+            sure *= probability
             if sure < self._sure:
                 break
             drafted.append(token)

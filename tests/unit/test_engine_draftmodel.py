@@ -75,6 +75,25 @@ def test_an_unsure_model_and_a_control_token_end_a_draft(model: Model, context: 
     ends.close()
 
 
+def test_a_draft_ends_where_all_of_it_is_less_sure(model: Model, context: Context) -> None:
+    text = np.arange(30, dtype=np.int32)
+    first, second = greedy(model, text, 2)
+    sure = [probability(context, text, first), probability(context, np.append(text, first), second)]
+    assert sure[0] * sure[1] < min(sure)
+    for least, length in ((0.99 * sure[0] * sure[1], 2), (1.01 * sure[0] * sure[1], 1), (1.01 * sure[0], 0)):
+        drafter = DraftModel("tiny", context, np.zeros(model.n_vocab, np.bool_), sure=least)
+        assert len(drafter.propose("r", text, 2, 1000)) == length
+        context.clear()
+
+
+def probability(context: Context, text: np.ndarray, token: int) -> float:
+    """Of `token` behind `text`."""
+    context.decode(Part(text.astype(np.int32), 0, 0, 1))
+    row = context.logits(1)[0].astype(np.float64)
+    context.clear()
+    return float(np.exp(row[token] - row.max()) / np.exp(row - row.max()).sum())
+
+
 def test_only_vocabularies_that_agree_are_compatible(tmp_path: Path, model: Model) -> None:
     pieces = model.pieces()
     assert incompatible(model, pieces, model, pieces) == ""
