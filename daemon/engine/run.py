@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from daemon.engine.binding import Ids
 from daemon.engine.lanes import Ticket
 from daemon.engine.sampling import Sampler
 from daemon.engine.stops import Stops
@@ -30,6 +31,7 @@ class Run:
         self.job = job
         self.prompt = np.frombuffer(job.tokens, np.int32)
         self.sampler = Sampler(job.sampling, pieces, job.must)
+        self._pieces = pieces.pieces
         self.stops = Stops(job.limits, job.line, job.suffix, job.above, job.closes)
         self.stop: StopReason = "limit"
         self.note = ""
@@ -74,6 +76,15 @@ class Run:
         if not self._first_ms:
             self._first_ms = self.ticket.age_ms()
         return self.stops.feed(piece)
+
+    def within(self, tokens: Ids) -> Ids:
+        """Of tokens that may follow those that can: none behind the one that ends the text."""
+        stops = self.stops.copy()
+        for n, token in enumerate(tokens.tolist(), 1):
+            stops.feed(self._pieces[token])
+            if stops.reason is not None or not self._pieces[token]:
+                return tokens[:n]
+        return tokens
 
     def ended(self) -> StopReason | None:
         """Whether stops or limits end the text after the token just taken."""

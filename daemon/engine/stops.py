@@ -8,6 +8,7 @@ the generation; what of it is shown is polish's decision.
 from __future__ import annotations
 
 import codecs
+from copy import copy
 
 from daemon.engine.closing import closed_at
 from daemon.nouns import Limits, StopReason
@@ -53,6 +54,13 @@ class Stops:
         self.reason: StopReason | None = None
         self.stop_word = ""
         self.line_complete = False
+
+    def copy(self) -> Stops:
+        """To look at what may follow."""
+        made = copy(self)
+        made._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        made._decoder.setstate(self._decoder.getstate())
+        return made
 
     @property
     def text(self) -> str:

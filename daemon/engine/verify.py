@@ -25,7 +25,8 @@ class Drafts:
             self._drafter.begin(job)
 
     def propose(self, room: int) -> Draft:
-        """What may follow the token chosen last, within `room` and where window, width and limit end."""
+        """What may follow the token chosen last, within `room`, up to where window, width, limit or stop end
+        it."""
         self._settle()
         run = self._run
         room = min(room, run.job.limits.tokens - run.shown_tokens - 1)
@@ -34,7 +35,7 @@ class Drafts:
         if self._drafter is None or room <= 0:
             return Draft()
         draft = self._drafter.propose(run.job.id, run.prompt, run.tokens, room)
-        return Draft(draft.tokens[:room], draft.source)
+        return Draft(run.within(draft.tokens[:room]), draft.source)
 
     def verified(self, draft: Draft, at: int, rows: int) -> None:
         """The token chosen last and the beginning of the draft that stands at `at` were evaluated, together

@@ -139,6 +139,7 @@ def test_a_stop_or_a_limit_inside_a_draft_cuts_exactly_there(rig: Rig) -> None:
         if limits.stop:
             assert drafted.text == whole.text[: whole.text.index(stop)]
         inside += drafted.counters.drafted > 0
+        assert drafted.counters.accepted == drafted.counters.drafted, "nothing is drafted behind the end"
     assert inside > PROMPTS // 2
 
 
