@@ -206,14 +206,12 @@ class Pipeline:
 
     async def _planned(self, planner: Planner, request: CompletionRequest) -> Planned:
         """The plan; who asks for context `now` waits until the text is parsed and it is chosen."""
-        if request.context == "now":
-            planner.placed(request)  # from here on its text is parsed
-            await asyncio.to_thread(self.mirror.settle, _SETTLE_S)
-        planned = planner.plan(request)
-        if request.context == "now":
-            alone = await asyncio.to_thread(planner.alone, planned)
-            planned = planner.plan(request, alone)
-        return planned
+        if request.context != "now":
+            return planner.plan(request)
+        planner.placed(request)  # from here on its text is parsed
+        await asyncio.to_thread(self.mirror.settle, _SETTLE_S)
+        alone = await asyncio.to_thread(planner.alone, planner.plan(request))
+        return planner.plan(request, alone)
 
     def _job(self, job_id: str, planned: Planned, follow: bool = False) -> Submit:
         path = planned.request.path

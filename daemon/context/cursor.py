@@ -45,8 +45,8 @@ _TYPE: Final = re.compile(
 _NAME: Final = re.compile(r"(?:^|_)identifier$|^name$|^identifiers$")
 
 
-def around(document: Document, names: int = nearby.NAMES) -> Surroundings:
-    """Where the cursor of a document stands, and so many names near it. Without a cursor its end is taken."""
+def around(document: Document) -> Surroundings:
+    """Where the cursor of a document stands, and a few names near it. Without a cursor its end is taken."""
     language = registry.find(document.language)
     text, source, offset = document.text, document.source, _offset(document)
     byte = offset if len(source) == len(text) else len(text[:offset].encode("utf-8", "replace"))
@@ -69,7 +69,7 @@ def around(document: Document, names: int = nearby.NAMES) -> Surroundings:
         node=node,
         chain=chain,
         indent=where.indent,
-        names=nearby.names(text, offset, language, names),
+        names=nearby.names(text, offset, language, nearby.FEW),
         imports=imported(document, byte, language),
         broken=broken,
         line=line,

@@ -25,7 +25,6 @@ from daemon.context.cursor import named
 from daemon.context.epoch import HELD, NEAR, SENT, Epochs, Wanted
 from daemon.context.layout import NOTHING, Layout
 from daemon.context.tiers import Tiers
-from daemon.context.window import NEAR as NEAR_NAMES
 from daemon.context.window import classify, sized
 from daemon.context.written import Near
 from daemon.documents.document import Document
@@ -89,7 +88,7 @@ class Planner:
     def placed(self, request: CompletionRequest, alone: Stable | None = None) -> Planned:
         """Where a request stands and how much its answer may hold: a plan without a prompt."""
         document = self._mirror.see(request)
-        around = surroundings(document, NEAR_NAMES)
+        around = surroundings(document)
         window = self._window(request, around)
         request = _limited(request, window)
         self._left_out = frozenset(path for path in self._left_out if self._mirror.left_out(path))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
+from daemon.context.nearby import FEW
 from daemon.context.oneline import WORD, closes, finished, indent_of, is_comment, literal, opens
 from daemon.nouns import Lines
 from daemon.settings import Context
@@ -21,9 +22,6 @@ from daemon.surroundings import Surroundings, WindowClass
 _LOOK = 4000
 """Characters before and after the cursor that rules may look at."""
 _LEAST = 256
-NEAR = 16
-"""Names near the cursor that are asked whether they are imported. In Python code a new line near such a name
-uses one itself in 4 cases of 10, any other in 1 of 10."""
 _CLOSING = re.compile(r"[\s)\]}>\"'`;,:]*\Z").match
 _DEFINING = re.compile(
     r"\s*(?:(?:export|default|pub(?:\([\w:]+\))?|public|private|protected|internal|static|async|abstract|final"
@@ -176,7 +174,7 @@ def _fresh_line(place: _Place, around: Surroundings) -> Judged:
 def _statement(around: Surroundings, reason: str) -> Judged:
     """One line; whether it may need other files is told by what is used near it."""
     names = frozenset(around.imports)
-    if near := next((name for name in around.names[:NEAR] if name in names), ""):
+    if near := next((name for name in around.names[:FEW] if name in names), ""):
         return Judged("medium", False, f"{reason}; {near} of another file is near")
     return Judged("simple", False, reason)
 

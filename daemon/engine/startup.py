@@ -62,7 +62,7 @@ def build(start: Start, emit: Callable[[Message], None]) -> tuple[Loop, Ready]:
     loop.drafter, draft_device = _drafts(start, opened, pieces, facts.fim, rows, threads=measured.threads)
     if start.settings.route_simple:
         opened = _routed(loop, opened)
-    made = _profile(opened, measured, facts, draft_device)
+    made = _profile(opened, measured, facts, draft_device, loop.team.fewer)
     made = msgspec.structs.replace(made, load_ms=load_ms, tick_tokens=loop.slice)
     give_back()
     return loop, Ready(profile=made, vocabulary=str(path), vocabulary_note=note)
@@ -78,7 +78,9 @@ def _routed(loop: Loop, opened: Opened) -> Opened:
     return opened._replace(notes=(*opened.notes, f"engine.route_simple has no effect: {why}"))
 
 
-def _profile(opened: Opened, measured: Measured, facts: ModelFacts, draft_device: str) -> EngineProfile:
+def _profile(
+    opened: Opened, measured: Measured, facts: ModelFacts, draft_device: str, ahead: int
+) -> EngineProfile:
     context = opened.context
     compute_bytes, kv_bytes = opened.log.sizes()
     return EngineProfile(
@@ -97,7 +99,7 @@ def _profile(opened: Opened, measured: Measured, facts: ModelFacts, draft_device
         flash_attention=context.flash,
         chosen=Backend(
             threads_why=measured.why,
-            threads_ahead=_ahead(opened, measured),
+            threads_ahead=ahead,
             cores=measured.cores,
             kv_offload=bool(opened.gpus) and context.offload,
             kv_offload_why=opened.offload_why,

@@ -9,19 +9,10 @@ no result in any way in which attention is computed on a CPU here (placing.py); 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from daemon.engine.binding import Context
 from daemon.engine.costs import usable_threads
-
-
-class Member(Protocol):
-    """Who has rows in a decode."""
-
-    @property
-    def spares(self) -> bool:
-        """Fewer threads may compute them."""
-        ...
+from daemon.engine.work import Work
 
 
 class Team:
@@ -29,15 +20,15 @@ class Team:
 
     def __init__(self, context: Context, most: int, fewer: int) -> None:
         self._context = context
-        self._most, self._fewer = most, fewer
+        self._most, self.fewer = most, fewer
         self.sparing = False
         """The last decode had fewer threads: its time tells nothing of the others."""
 
-    def gather(self, members: Iterable[Member]) -> None:
-        """The threads for a decode of these."""
-        sparing = self._fewer < self._most and all(member.spares for member in members)
+    def gather(self, works: Iterable[Work]) -> None:
+        """The threads for a decode of rows of these."""
+        sparing = self.fewer < self._most and all(work.spares for work in works)
         if sparing != self.sparing:
-            self._context.set_threads(self._fewer if sparing else self._most)
+            self._context.set_threads(self.fewer if sparing else self._most)
             self.sparing = sparing
 
 

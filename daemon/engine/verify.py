@@ -35,7 +35,8 @@ class Drafts:
         if self._drafter is None or room <= 0:
             return Draft()
         draft = self._drafter.propose(run.job.id, run.prompt, run.tokens, room)
-        return Draft(run.within(draft.tokens[:room]), draft.source)
+        tokens = draft.tokens[:room]
+        return Draft(run.within(tokens) if len(tokens) else tokens, draft.source)
 
     def verified(self, draft: Draft, at: int, rows: int) -> None:
         """The token chosen last and the beginning of the draft that stands at `at` were evaluated, together

@@ -45,11 +45,13 @@ class Ticking:
         sequences: int = 16,
         slots: int = 8,
         drafter: Drafter | None = None,
+        flash: bool = False,
     ) -> None:
         exported, _ = vocabulary.export(model, "loop-test-vocabulary")
         self.tokenizer = TiktokenTokenizer(exported)
+        kv_type = "f16+bf16" if flash else "f16"
         self.context = Context(
-            model, cells=cells, sequences=sequences, batch=64, threads=1, kv_type="f16", flash=False
+            model, cells=cells, sequences=sequences, batch=64, threads=1, kv_type=kv_type, flash=flash
         )
         pieces = Pieces(exported.pieces)
         self.loop = Loop(self.context, pieces, 4096, self._take, drafter=drafter, slots=slots)

@@ -6,51 +6,28 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.ticking import Ticking
 
-from daemon.engine import costs, vocabulary
-from daemon.engine.binding import Context, Model, Part
-from daemon.engine.frames import Done, Lane, Message, Submit
-from daemon.engine.loop import Loop
+from daemon.engine import costs
+from daemon.engine.binding import Context, Ids, Model, Part
 from daemon.engine.team import Team, fewer
-from daemon.engine.vocabulary import Pieces
 from daemon.nouns import Generation, Limits
-from indexer.tokens import TiktokenTokenizer
 
 TEXT = "def total(items):\n    return sum(item.price for item in items)\n\n\n" * 16
 """Long enough for sums to be split among threads, where they are."""
 
 
 @pytest.fixture
-def context(model: Model) -> Iterator[Context]:
-    made = Context(model, cells=4096, sequences=6, batch=64, threads=2, kv_type="f16+bf16", flash=True)
+def made(model: Model) -> Iterator[Ticking]:
+    made = Ticking(model, cells=4096, flash=True)
+    made.context.set_threads(2)
+    made.loop.team = Team(made.context, 2, 1)
     yield made
     made.close()
 
 
-class Bench:
-    """A loop whose ticks run here."""
-
-    def __init__(self, context: Context, model: Model) -> None:
-        exported, _ = vocabulary.export(model, "loop-test-vocabulary")
-        self.text = TiktokenTokenizer(exported).encode(TEXT)
-        self.loop = Loop(context, Pieces(exported.pieces), 4096, self._take)
-        self.loop.team = Team(context, 2, 1)
-        self.done: Generation | None = None
-
-    def _take(self, message: Message) -> None:
-        self.done = message.generation if isinstance(message, Done) else self.done
-
-    def ask(
-        self, ids: bytes, lane: Lane, tokens: int, *, cache: bool = True, warm: bool = False
-    ) -> Generation:
-        limits = Limits(lines="free", tokens=tokens)
-        self.loop.lanes.submit(
-            Submit(id="1", tokens=ids, limits=limits, lane=lane, cache=cache, warm=warm, margins=True)
-        )
-        self.done = None
-        while self.done is None:
-            self.loop.tick()
-        return self.done
+def ask(made: Ticking, text: Ids, tokens: int, **more: object) -> Generation:
+    return made.ask(text, limits=Limits(lines="free", tokens=tokens), margins=True, **more)
 
 
 @pytest.mark.parametrize(("kv_type", "flash"), [("f16+bf16", True), ("f16", False)])
@@ -69,25 +46,25 @@ def test_threads_change_no_result(model: Model, kv_type: str, flash: bool) -> No
     assert all(map(np.array_equal, found[:half], found[half:]))
 
 
-def test_what_was_asked_in_advance_equals_a_fresh_evaluation(context: Context, model: Model) -> None:
-    bench = Bench(context, model)
-    ahead = bench.ask(bench.text, "warm", 24)
-    assert bench.loop.team.sparing
-    taken = bench.text + ahead.tokens
-    cached = bench.ask(taken, "keystroke", 8)
-    assert not bench.loop.team.sparing
+def test_what_was_asked_in_advance_equals_a_fresh_evaluation(made: Ticking) -> None:
+    text = np.frombuffer(made.tokenizer.encode(TEXT), np.int32)
+    ahead = ask(made, text, 24, lane="warm")
+    assert made.loop.team.sparing
+    taken = np.append(text, np.frombuffer(ahead.tokens, np.int32))
+    cached = ask(made, taken, 8)
+    assert not made.loop.team.sparing
     assert cached.counters.evaluated <= 4
-    fresh = bench.ask(taken, "keystroke", 8, cache=False)
+    fresh = ask(made, taken, 8, cache=False)
     assert (cached.text, cached.margins) == (fresh.text, fresh.margins)
     assert len(fresh.margins) == 8
 
 
-def test_warm_ups_and_whoever_waits_have_all_threads(context: Context, model: Model) -> None:
-    bench = Bench(context, model)
-    bench.ask(bench.text[:400], "warm", 1, warm=True)
-    assert not bench.loop.team.sparing
-    bench.ask(bench.text[:-40], "anchor", 4)
-    assert not bench.loop.team.sparing
+def test_warm_ups_and_whoever_waits_have_all_threads(made: Ticking) -> None:
+    text = np.frombuffer(made.tokenizer.encode(TEXT), np.int32)
+    ask(made, text[:100], 1, lane="warm", warm=True)
+    assert not made.loop.team.sparing
+    ask(made, text[:-10], 4, lane="anchor")
+    assert not made.loop.team.sparing
 
 
 def test_one_less_only_where_all_compute() -> None:
