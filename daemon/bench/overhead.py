@@ -110,7 +110,8 @@ async def memory(here: rig.Rig) -> Figures:
 
 
 async def doors(here: rig.Rig, limit: int, seed: int, progress: Progress) -> Figures:
-    """Client time minus the engine's own time, whole and streamed, over typed edits; the engine's share."""
+    """Client time minus the engine's own time, over typed edits: whole, as a client waits for it that does
+    nothing else, and streamed; the engine's share."""
     name, text = exactness.python_source(None)
     keys = list(traces.replay(exactness.typed_again(name, text, seed, limit)))
     before = await here.report()
@@ -118,7 +119,7 @@ async def doors(here: rig.Rig, limit: int, seed: int, progress: Progress) -> Fig
     for number, key in enumerate(keys, 1):
         if number % 5:
             body = ours.ask_body(key.prefix, key.suffix, tokens=TOKENS, stream=False)
-            answer = await ours.ask_whole(here.endpoint, body)
+            answer = ours.ask_waiting(here.endpoint, body)
             whole.append(answer.last - answer.engine_ms)
         else:
             answer = await ours.ask(here.endpoint, ours.ask_body(key.prefix, key.suffix, tokens=TOKENS))

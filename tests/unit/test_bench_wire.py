@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,14 @@ from daemon.bench import wire
 from daemon.errors import BadRequest, EngineFailed, Overloaded
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Fetch = Callable[..., Awaitable[Any]]
+
+
+async def waited(*request: Any) -> Any:
+    return await asyncio.to_thread(wire.waited, *request)
+
+
+both = pytest.mark.parametrize("fetch", [wire.fetch, waited])
 
 
 @asynccontextmanager
@@ -54,42 +63,55 @@ async def test_events_survive_any_cut_between_chunks() -> None:
             assert [e["n"] async for e in wire.events(endpoint, "/x", b"{}")] == [1, 2, 3]
 
 
-async def test_a_whole_body_is_decoded() -> None:
+@both
+async def test_a_whole_body_is_decoded(fetch: Fetch) -> None:
     async with served(plain("200 OK", b'{"a":"\xc3\xa9"}')) as endpoint:
-        assert await wire.fetch(endpoint, "GET", "/x") == {"a": "é"}
+        assert await fetch(endpoint, "GET", "/x") == {"a": "é"}
 
 
+@both
 @pytest.mark.parametrize(
     ("status", "kind"),
     [("503 Service Unavailable", EngineFailed), ("429 Too Many Requests", Overloaded)],
 )
-async def test_a_refusal_says_what_was_answered(status: str, kind: type[Exception]) -> None:
+async def test_a_refusal_says_what_was_answered(fetch: Fetch, status: str, kind: type[Exception]) -> None:
     async with served(plain(status, b'{"error":"loading"}')) as endpoint:
         with pytest.raises(kind, match="loading"):
-            await wire.fetch(endpoint, "GET", "/x")
+            await fetch(endpoint, "GET", "/x")
 
 
-async def test_what_is_not_json_is_an_error() -> None:
+@both
+async def test_what_is_not_json_is_an_error(fetch: Fetch) -> None:
     async with served(plain("200 OK", b"<html>")) as endpoint:
         with pytest.raises(EngineFailed, match="JSON"):
-            await wire.fetch(endpoint, "GET", "/x")
+            await fetch(endpoint, "GET", "/x")
 
 
-async def test_nobody_listening_is_an_error() -> None:
+@both
+async def test_nobody_listening_is_an_error(fetch: Fetch) -> None:
     async with served(plain("200 OK", b"{}")) as endpoint:
         pass
     with pytest.raises(EngineFailed, match="/x"):
-        await wire.fetch(endpoint, "GET", "/x")
+        await fetch(endpoint, "GET", "/x")
 
 
-async def test_a_server_that_hangs_up_is_an_error() -> None:
+@both
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[1",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+    ],
+)
+async def test_a_server_that_hangs_up_is_an_error(fetch: Fetch, answer: bytes) -> None:
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab")
+        writer.write(answer)
 
     async with served(handle) as endpoint:
         with pytest.raises(EngineFailed):
-            await wire.fetch(endpoint, "GET", "/x")
+            await fetch(endpoint, "GET", "/x")
 
 
 async def test_leaving_closes_the_connection_at_once() -> None:
@@ -110,7 +132,8 @@ async def test_leaving_closes_the_connection_at_once() -> None:
             await gone.wait()
 
 
-async def test_the_request_names_its_host_and_length() -> None:
+@both
+async def test_the_request_names_its_host_and_length(fetch: Fetch) -> None:
     heads: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,7 +142,7 @@ async def test_the_request_names_its_host_and_length() -> None:
         await writer.drain()
 
     async with served(handle) as endpoint:
-        await wire.fetch(endpoint, "POST", "/x", b"{}")
+        await fetch(endpoint, "POST", "/x", b"{}")
     first, *rest = heads[0].decode().split("\r\n")
     assert first == "POST /x HTTP/1.1"
     assert f"Host: 127.0.0.1:{endpoint.port}" in rest
