@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -23,6 +23,11 @@ _log = logging.getLogger(__name__)
 _CHUNK = 1 << 16
 _STOP_S = 0.5
 _FINAL = ("cannot be loaded",)
+_SPINS = 20_000
+"""How often a thread of GNU OpenMP looks for its next piece of work before it sleeps; 300,000 if nobody says.
+Inside of a decode the threads find each other well within this: decodes took the same time with 3,000 to
+300,000. But 300,000 last longer than what lies between two decodes, which threads that only look slow down
+where all cores compute: with 20,000 it takes a third less, and the daemon's answer leaves sooner."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log or subprocess.DEVNULL,
+                env=computing(os.environ),
                 start_new_session=os.name == "posix",
             )
         finally:
@@ -118,6 +124,12 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+def computing(environment: Mapping[str, str]) -> dict[str, str]:
+    """The engine's environment. Whoever says in their own how OpenMP's threads wait is not contradicted."""
+    said = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & environment.keys()
+    return dict(environment) if said else {**environment, "GOMP_SPINCOUNT": str(_SPINS)}
 
 
 def _open_log(logs: Logs) -> BinaryIO | None:

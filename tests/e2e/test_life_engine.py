@@ -8,10 +8,12 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support.living import Home, alive, home, until
 
 from daemon.doors import client
+from daemon.engine.child import computing
 from daemon.errors import ForetypeError
 
 __all__ = ["home"]
@@ -60,6 +62,16 @@ def test_complete_prints_ghost_text_and_counters(ready: Home) -> None:
     shown = ready.run("complete", "a.py:3", "--max-tokens", "8")
     assert shown.returncode == 0, shown.stderr
     assert "stop: " in shown.stdout
+
+
+def test_the_engines_threads_do_not_spin_for_long(ready: Home) -> None:
+    engine = psutil.Process(ready.status()["children"][0]["pid"])
+    assert engine.environ()["GOMP_SPINCOUNT"] == computing(os.environ)["GOMP_SPINCOUNT"]
+
+
+@pytest.mark.parametrize("named", ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"])
+def test_how_threads_wait_may_be_said_outside(named: str) -> None:
+    assert computing({named: "7", "A": "b"}) == {named: "7", "A": "b"}
 
 
 def test_a_killed_engine_is_explained_and_comes_back(ready: Home) -> None:
