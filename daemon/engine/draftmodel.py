@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from daemon.engine.binding import Context, Floats, Ids, Model, Part
 from daemon.engine.costs import decode_ms
+from daemon.engine.step import Ends
 from daemon.engine.tree import Resident, Tree
 from daemon.errors import EngineFailed
 
@@ -80,9 +81,10 @@ class DraftModel:
             raise NoRoom(f"{len(text)} tokens do not fit {self._context.cells} cells")
         return len(text) - min(self._resident(run_id, text).match(text), len(text) - 1)
 
-    def propose(self, run_id: str, text: Ids, most: int, rows: int) -> Ids:
-        """Up to `most` tokens that follow `text`, none while more than `rows` of it are not evaluated: then
-        so many are, and the next call goes on. Raises NoRoom, and EngineFailed when a decode fails."""
+    def propose(self, run_id: str, text: Ids, most: int, rows: int, ends: Ends | None = None) -> Ids:
+        """Up to `most` tokens that follow `text`, none behind the one that `ends` it, none while more than
+        `rows` of it are not evaluated: then so many are, and the next call goes on. Raises NoRoom, and
+        EngineFailed when a decode fails."""
         most = min(most, self._context.cells - len(text))
         if self.row(run_id, text, rows) is None:
             return text[:0]
@@ -95,7 +97,7 @@ class DraftModel:
             if sure < self._sure:
                 break
             drafted.append(token)
-            if self._control[token]:
+            if self._control[token] or (ends is not None and ends(token)):
                 break
             if len(drafted) < most:
                 began = time.perf_counter()

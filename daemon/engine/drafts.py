@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from daemon.engine.draftmodel import DraftModel, NoRoom
 from daemon.engine.frames import LANES, DraftSource, Submit
 from daemon.engine.judging import MOST, UNMATCHED, Bet, Judge
 from daemon.engine.sources import NGRAMS, OWN, Found, Owed, Text, from_index
-from daemon.engine.step import Draft
+from daemon.engine.step import Draft, Ends, endless, until
 from daemon.engine.vocabulary import Pieces
 from daemon.engine.worth import Costs, Plan
 from daemon.errors import EngineFailed
@@ -55,6 +55,7 @@ _D = TypeVar("_D", bound="Drafts")
 class _Run:
     job: Submit
     owed: Owed
+    ahead: Callable[[], Ends]
     text: Text | None = None
     bets: dict[str, Bet] = field(default_factory=dict)
     alone: bool = False
@@ -96,9 +97,9 @@ class Drafts:
         self._failures = 0
         self._answer = _ANSWER
 
-    def begin(self, job: Submit) -> None:
+    def begin(self, job: Submit, ahead: Callable[[], Ends] = endless) -> None:
         """A request starts."""
-        self._runs[job.id] = _Run(job, Owed(self._pieces.pieces, job.must))
+        self._runs[job.id] = _Run(job, Owed(self._pieces.pieces, job.must), ahead)
 
     def pause(self, run_id: str) -> None:
         """A request is set aside: others may take the cells of its draft model."""
@@ -127,7 +128,7 @@ class Drafts:
             return Draft()
         best, gain, others = Draft(), 0.0, self._others(run)
         for found in self._found(run, text, room, generated):
-            tokens, source, match = found
+            tokens, source, match = until(found.tokens, run.ahead()), found.source, found.length
             rates = self.judge.rates(source, match, run.sampled, len(tokens))
             plan = self.costs.best(rates, others=others)
             run.bets.setdefault(source, Bet(len(generated), match, tokens[:_JUDGED].tolist()))
@@ -215,7 +216,7 @@ class Drafts:
         try:
             lag = model.lag(run.job.id, text)
             length, rows = self._length(run, plan, gain, room, lag)
-            tokens = model.propose(run.job.id, text, length, rows) if length else text[:0]
+            tokens = model.propose(run.job.id, text, length, rows, run.ahead()) if length else text[:0]
             self._unasked = 0 if length and lag <= rows else self._unasked + 1
         except EngineFailed as error:
             self._refused(run, error)

@@ -6,9 +6,9 @@ import time
 
 import numpy as np
 
-from daemon.engine.binding import Ids
 from daemon.engine.lanes import Ticket
 from daemon.engine.sampling import Sampler
+from daemon.engine.step import Ends
 from daemon.engine.stops import Stops
 from daemon.engine.vocabulary import Pieces
 from daemon.nouns import Counters, Generation, StopReason, Timings
@@ -77,14 +77,15 @@ class Run:
             self._first_ms = self.ticket.age_ms()
         return self.stops.feed(piece)
 
-    def within(self, tokens: Ids) -> Ids:
-        """Of tokens that may follow those that can: none behind the one that ends the text."""
+    def ahead(self) -> Ends:
+        """Where the text would end, from here on."""
         stops = self.stops.copy()
-        for n, token in enumerate(tokens.tolist(), 1):
+
+        def ends(token: int) -> bool:
             stops.feed(self._pieces[token])
-            if stops.reason is not None or not self._pieces[token]:
-                return tokens[:n]
-        return tokens
+            return stops.reason is not None or not self._pieces[token]
+
+        return ends
 
     def ended(self) -> StopReason | None:
         """Whether stops or limits end the text after the token just taken."""

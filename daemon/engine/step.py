@@ -3,7 +3,7 @@ drafter is to both."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -37,6 +37,23 @@ WAIT = Want(NOTHING)
 """Nothing can be evaluated before another run has come further."""
 
 
+Ends = Callable[[int], bool]
+"""Takes the tokens that may follow one after the other, and says of each whether the text ends with it."""
+
+
+def endless() -> Ends:
+    """Of a text that only its limits end."""
+    return lambda token: False
+
+
+def until(tokens: Ids, ends: Ends) -> Ids:
+    """None of `tokens` behind the one that ends the text."""
+    for n, token in enumerate(tokens.tolist(), 1):
+        if ends(token):
+            return tokens[:n]
+    return tokens
+
+
 class Draft(NamedTuple):
     """Tokens that may follow, shape (k,), and who guessed them."""
 
@@ -47,13 +64,15 @@ class Draft(NamedTuple):
 class Drafter(Protocol):
     """Guesses what the model will say. Called by the engine thread only."""
 
-    def begin(self, job: Submit) -> None:
-        """A run starts; `job.id` names it in every later call."""
+    def begin(self, job: Submit, ahead: Callable[[], Ends] = endless) -> None:
+        """A run starts; `job.id` names it in every later call, and `ahead()` says at each of them where
+        its text ends."""
         ...
 
     def propose(self, run_id: str, prompt: Ids, generated: Sequence[int], room: int) -> Draft:
         """At most `room` ids of the model's vocabulary that may follow `prompt` and `generated`, whose last
-        token is about to be evaluated together with the draft. An empty draft costs nothing."""
+        token is about to be evaluated together with the draft; none behind the one that ends the text. An
+        empty draft costs nothing."""
         ...
 
     def learn(self, draft: Draft, accepted: int) -> None:

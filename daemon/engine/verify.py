@@ -22,7 +22,7 @@ class Drafts:
         self._draft = Draft()
         self._first = self._judged = self._accepted = 0
         if self._drafter is not None:
-            self._drafter.begin(job)
+            self._drafter.begin(job, run.ahead)
 
     def propose(self, room: int) -> Draft:
         """What may follow the token chosen last, within `room`, up to where window, width, limit or stop end
@@ -35,8 +35,7 @@ class Drafts:
         if self._drafter is None or room <= 0:
             return Draft()
         draft = self._drafter.propose(run.job.id, run.prompt, run.tokens, room)
-        tokens = draft.tokens[:room]
-        return Draft(run.within(tokens) if len(tokens) else tokens, draft.source)
+        return Draft(draft.tokens[:room], draft.source)
 
     def verified(self, draft: Draft, at: int, rows: int) -> None:
         """The token chosen last and the beginning of the draft that stands at `at` were evaluated, together

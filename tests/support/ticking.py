@@ -15,7 +15,7 @@ from daemon.engine.frames import Done, DraftSource, Message, Piece, Submit
 from daemon.engine.loop import Loop
 from daemon.engine.pages import Pages
 from daemon.engine.paging import Paging
-from daemon.engine.step import Draft, Drafter
+from daemon.engine.step import Draft, Drafter, Ends, endless, until
 from daemon.engine.tree import Tree
 from daemon.engine.vocabulary import Pieces
 from daemon.nouns import Generation, Limits
@@ -135,11 +135,11 @@ class Scripted:
         self.wrong_at = wrong_at
         self.most = 4
         self.learnt: list[tuple[int, int]] = []
-        self.running: set[str] = set()
+        self.running: dict[str, Callable[[], Ends]] = {}
         self.paused: list[str] = []
 
-    def begin(self, job: Submit) -> None:
-        self.running.add(job.id)
+    def begin(self, job: Submit, ahead: Callable[[], Ends] = endless) -> None:
+        self.running[job.id] = ahead
 
     def propose(self, run_id: str, prompt: Ids, generated: Sequence[int], room: int) -> Draft:
         assert room > 0
@@ -148,7 +148,7 @@ class Scripted:
         tokens = np.array(self.answers.get(run_id, ())[begin : begin + min(room, self.most)], np.int32)
         if 0 <= self.wrong_at - begin < len(tokens):
             tokens[self.wrong_at - begin] = (tokens[self.wrong_at - begin] + 1) % 250
-        return Draft(tokens, "script")
+        return Draft(until(tokens, self.running[run_id]()), "script")
 
     def learn(self, draft: Draft, accepted: int) -> None:
         assert 0 <= accepted <= len(draft.tokens) <= accepted + 1
@@ -159,7 +159,7 @@ class Scripted:
         self.paused.append(run_id)
 
     def end(self, run_id: str, tokens: Sequence[int]) -> None:
-        self.running.remove(run_id)
+        del self.running[run_id]
 
     def report(self) -> tuple[DraftSource, ...]:
         return ()

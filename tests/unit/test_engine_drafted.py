@@ -27,7 +27,7 @@ def test_a_drafted_answer_is_the_undrafted_one(ticking: Callable[..., Ticking]) 
     assert counters.drafted == counters.accepted == 7
     assert counters.steps == 4 + 2
     assert script.learnt == [(4, 4), (3, 3)]
-    assert script.running == set()
+    assert not script.running
     assert made.loop.report(0).drafts == {"script": (7, 7)}
 
 

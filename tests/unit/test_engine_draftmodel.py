@@ -75,6 +75,14 @@ def test_an_unsure_model_and_a_control_token_end_a_draft(model: Model, context: 
     ends.close()
 
 
+def test_nothing_is_guessed_behind_the_end_of_the_text(model: Model, context: Context) -> None:
+    text = np.arange(30, dtype=np.int32)
+    drafter = DraftModel("tiny", context, np.zeros(model.n_vocab, np.bool_), sure=0.0)
+    truth = greedy(model, text, 3)
+    assert drafter.propose("r", text, 6, 1000, truth[2].__eq__).tolist() == truth
+    assert drafter.evaluated == len(text) + 2, "nor evaluated"
+
+
 def test_a_draft_ends_where_all_of_it_is_less_sure(model: Model, context: Context) -> None:
     text = np.arange(30, dtype=np.int32)
     first, second = greedy(model, text, 2)

@@ -99,6 +99,16 @@ def test_sampled_text_has_an_acceptance_of_its_own() -> None:
     assert drive(drafts, prompt, KNOWN[5:25], "greedy")[0] <= 8
 
 
+def test_a_draft_is_chosen_for_what_comes_before_the_end_of_the_text() -> None:
+    """A second row is dear, further ones are not: a draft pays unless its first token ends the text."""
+    prompt = [90, *KNOWN, 91, 50, 92, 3, 4]
+    for end, drafted in ((99, KNOWN[5:13]), (KNOWN[8], KNOWN[5:9]), (KNOWN[5], [])):
+        drafts = Drafts(PIECES, FIM, costs((1, 10.0), (2, 22.0), (16, 23.0)))
+        drive(drafts, prompt, KNOWN[5:35], "before")
+        drafts.begin(Submit(id="r", tokens=to_bytes(prompt)), lambda end=end: end.__eq__)
+        assert drafts.propose("r", ids(*prompt), [], 8).tokens.tolist() == drafted
+
+
 def test_rows_of_less_urgent_answers_are_no_rows_to_share() -> None:
     """A second row is dear, further ones are not: a draft pays beside an answer that has a row anyway."""
     prompt = [90, *KNOWN, 91, 50, 92, 3, 4]

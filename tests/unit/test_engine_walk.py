@@ -155,7 +155,7 @@ def test_a_random_life(model: Model, tmp_path: Path, seed: int) -> None:
     made.tick(3)
     walk.check()
     assert walk.open == {}
-    assert script.running == set()
+    assert not script.running
     assert walk.checked > STEPS / 100
     levels = paging.report()
     assert min(levels.out_tokens, levels.host_tokens, levels.disk_tokens) > 0
