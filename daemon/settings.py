@@ -106,7 +106,7 @@ class Engine(Section, frozen=True):
     """Where it runs; auto: beside the main model, or on another GPU or the CPU where that measured faster."""
     route_simple: bool = False
     """What is simple (comments, strings, arguments, …) is answered by the draft model alone."""
-    draft_sure: Percent = 60
+    draft_sure: Percent = 70
     """The draft model guesses on while it gives all of its guess this probability, in percent."""
     page_mb: int = 256
     """Host memory for evaluated text of files that the context has no room for; 0: none."""

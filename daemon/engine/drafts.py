@@ -162,7 +162,7 @@ class Drafts:
             return self.judge.source(name, self.costs, 0.0, "")
         if self.model is None:
             return DraftSource(name=name, steps=self.judge.steps[name], ready=False, why=self.note)
-        off = "" if self._possible() else "off: its own steps cost more here than it could ever save"
+        off = "" if self._right().length else "off: its own steps cost more here than it could ever save"
         return self.judge.source(name, self.costs, self.step, off)
 
     def _others(self, run: _Run) -> int:
@@ -210,14 +210,14 @@ class Drafts:
             return None
         rates = self.judge.rates(MODEL, UNMATCHED, run.sampled, room)
         plan = self.costs.best(rates, self.step, self._others(run))
-        if not plan.length and not run.job.width and not self._possible():
+        if not plan.length and not run.job.width and not self._right().length:
             return None
         text = np.concatenate([prompt, np.array(generated, np.int32)])
         try:
             lag = model.lag(run.job.id, text)
-            length, rows = self._length(run, plan, gain, room, lag)
-            tokens = model.propose(run.job.id, text, length, rows, run.ahead()) if length else text[:0]
-            self._unasked = 0 if length and lag <= rows else self._unasked + 1
+            most, rows = self._most(run, plan, gain, room, lag)
+            tokens = model.propose(run.job.id, text, most, rows, run.ahead()) if most else text[:0]
+            self._unasked = 0 if most and lag <= rows else self._unasked + 1
         except EngineFailed as error:
             self._refused(run, error)
             return None
@@ -238,15 +238,18 @@ class Drafts:
             _log.warning("the draft model is given up: %s", error)
             self.model, self.note = None, f"given up: {error}"
 
-    def _length(self, run: _Run, plan: Plan, gain: float, room: int, lag: int) -> tuple[int, int]:
-        """(tokens to ask the draft model for, rows it may evaluate before), where `lag` rows are behind."""
+    def _most(self, run: _Run, plan: Plan, gain: float, room: int, lag: int) -> tuple[int, int]:
+        """(tokens to ask the draft model for, rows it may evaluate before), where `lag` rows are behind.
+
+        Where it pays, as many as would if it were always right: it knows better than an average how sure it
+        is."""
         if (model := self.model) is None or run.job.width:
             return (0, 0) if gain else (room, _ALL_ROWS)
         one = self.costs.one_ms
         rows = max(1, int(one / model.prompt_ms))
         saved = (1.0 - 1.0 / plan.gain) * self._answer * one
         if plan.length and plan.gain > gain and lag * model.prompt_ms <= saved:
-            return plan.length, rows
+            return self._right(room, self._others(run)).length, rows
         cost = lag * model.prompt_ms + _PROBE * model.step_ms + (self.costs.of(1 + _PROBE) - 1.0) * one
         if plan.length or cost > _PROBE_SHARE * (self._unasked + 1) * one:
             return 0, 0
@@ -257,6 +260,6 @@ class Drafts:
         """What a token of the draft model costs, in steps of the main model."""
         return self.model.step_ms / self.costs.one_ms if self.model else 0.0
 
-    def _possible(self) -> bool:
-        """Whether the draft model would pay if it were always right."""
-        return self.costs.best([1.0] * MOST, self.step).length > 0
+    def _right(self, room: int = MOST, others: int = 0) -> Plan:
+        """What the draft model would be worth if it were always right."""
+        return self.costs.best([1.0] * room, self.step, others)

@@ -12,7 +12,7 @@ from support.driven import CHEAP, costs, drive, ids
 from support.ticking import load
 
 from daemon.engine.binding import Context, Model, Part
-from daemon.engine.draftmodel import DraftModel, incompatible
+from daemon.engine.draftmodel import DraftModel, Sureness, incompatible
 from daemon.engine.drafts import MODEL, Drafts
 from daemon.engine.frames import Submit
 from daemon.engine.vocabulary import Pieces
@@ -73,6 +73,28 @@ def test_an_unsure_model_and_a_control_token_end_a_draft(model: Model, context: 
     ends = DraftModel("tiny", other, control, sure=0.0)
     assert ends.propose("r", text, 4, 1000).tolist() == truth[:1]
     ends.close()
+
+
+@pytest.mark.parametrize(
+    ("least", "probabilities", "taken"),
+    [
+        (0.7, [0.99] * 9, 5),  # the more, the less sure: 0.93 to the power of 5 is 0.696
+        (0.7, [0.8, 0.8, 0.9], 2),
+        (0.7, [0.4, 1.0], 1),  # known already
+        (0.7, [0.29, 1.0], 0),
+        (0.7, [0.9, 0.3, 1.0], 1),
+        (0.1, [0.5, 0.2, 0.9, 0.9], 2),
+        (0.0, [0.01] * 9, 9),
+        (1.0, [1.0] * 9, 1),
+    ],
+)
+def test_how_far_a_guess_goes(least: float, probabilities: list[float], taken: int) -> None:
+    sureness, seen = Sureness(least), 0
+    while seen < len(probabilities) and sureness.takes(probabilities[seen]):
+        seen += 1
+        if not sureness.goes_on:
+            break
+    assert seen == taken
 
 
 def test_nothing_is_guessed_behind_the_end_of_the_text(model: Model, context: Context) -> None:
