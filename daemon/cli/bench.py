@@ -57,7 +57,7 @@ def register(subparsers: Any) -> None:
     _quality(kinds)
     parser = _add(kinds, "overhead", "what daemon and doors add: time, idle CPU, memory", 200)
     parser.add_argument(
-        "--idle", type=_positive, default=10, metavar="S", help="seconds of silence (default: 10)"
+        "--idle", type=_positive, default=60, metavar="S", help="seconds of silence (default: 60)"
     )
     parser.set_defaults(run=_run_overhead)
     _index(kinds)
