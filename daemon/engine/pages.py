@@ -119,10 +119,16 @@ class Pages:
         held = start - page.start
         return Restored(match.end, page.widths[held : match.end - page.start], held)
 
-    def evaluated(self, rows: int, ms: float) -> None:
-        """A decode took so long."""
+    def evaluated(self, rows: int, ms: float) -> bool:
+        """A decode took so long; whether it was of a prompt, by its rows."""
         if rows >= _ENOUGH:
             self._costs["evaluated"].append(ms / rows)
+        return rows >= _ENOUGH
+
+    @property
+    def page_ms(self) -> float:
+        """What it takes to page out a whole page; 0 while none was."""
+        return self._cost("out") * CHUNK
 
     def missing(self, tokens: Ids) -> int:
         """Where the first page begins that holds none of `tokens` yet; len(tokens) where none is missing, or

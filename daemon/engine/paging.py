@@ -1,8 +1,8 @@
 """Between the cache tree and its pages: what leaves the context is kept, what is asked for again comes back.
 
-Whole pages of what is resident are kept ahead, while nobody asks, so that making room costs nothing and a
-restart loses little. The rest behind them changes with every keystroke: it is kept once a text has been left
-alone for a while, or leaves the context.
+Whole pages of what is resident are kept ahead, while nobody asks or beside long prompts, so that making room
+costs nothing and a restart loses little. The rest behind them changes with every keystroke: it is kept once a
+text has been left alone for a while, or leaves the context.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _REST_S = 20.0
 _BEHIND_S = 0.05
 """Until the disk is looked at again while it is behind."""
 _WRITING_S = 0.005
+_BESIDE = 0.05
+"""Share of the time of long prompts in which whole pages of other texts are kept: these prompts need their
+room, and whoever goes from file to file leaves no quiet moment."""
 _LEAVING_S = 0.01
 """For so long in a tick what makes room is kept: requests wait meanwhile, the rest is dropped."""
 
@@ -53,6 +56,10 @@ class Paging:
         self._rests = False
         self._kept = True
         self._due: float | None = None
+        self._beside_ms = 0.0
+        """Time that may be spent beside prompts."""
+        self._whole: dict[int, int] = {}
+        """Sequence → `used` of the resident whose whole pages were all kept then."""
         tree.leaving = self._leaving
 
     def stir(self) -> None:
@@ -61,6 +68,20 @@ class Paging:
         self._done.clear()
         self._rests = self._kept = False
         self._due = self._quiet + self._ahead_s
+        if self._beside_ms >= self._pages.page_ms:
+            self._beside()
+
+    def _beside(self) -> None:
+        """Keep a page of a text that nobody asks in."""
+        for resident in self._tree.residents:
+            if not resident.busy and self._whole.get(resident.sequence) != resident.used:
+                began = time.perf_counter()
+                self._keep_one(resident)
+                self._beside_ms -= (time.perf_counter() - began) * 1000.0
+                if resident in self._done:
+                    self._whole[resident.sequence] = resident.used
+                return
+        self._beside_ms = 0.0  # none is left: what comes together from here on is for the next text
 
     @property
     def pause(self) -> float | None:
@@ -123,7 +144,8 @@ class Paging:
 
     def evaluated(self, rows: int, ms: float) -> None:
         """See Pages.evaluated."""
-        self._pages.evaluated(rows, ms)
+        if self._pages.evaluated(rows, ms):
+            self._beside_ms += _BESIDE * ms
 
     def known(self, tokens: Ids, start: int) -> int:
         """See Pages.known."""

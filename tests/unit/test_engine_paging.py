@@ -179,6 +179,37 @@ def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: 
     made.close()
 
 
+def test_who_goes_from_file_to_file_without_a_pause_finds_whole_pages(made: Ticking, tmp_path: Path) -> None:
+    paging = made.page(tmp_path, host=100, leaving_s=0.0)
+    for number in range(FILES):
+        job = made.submit(prompt(number))
+        while job not in made.done:
+            made.tick()
+            paging.stir()
+    assert len(made.loop.tree.residents) < FILES
+    for number in range(FILES - 1):
+        assert made.ask(prompt(number)).counters.reused >= 256
+
+
+def test_keeping_beside_prompts_takes_a_small_share_of_their_time(
+    made: Ticking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look at the clock is 10 ms after the one before: a page takes 30 ms with all that belongs to it,
+    and 600 ms of prompts pay for that."""
+    paging = made.page(tmp_path, host=100)
+    made.ask(prompt(1, 900))
+    clock = iter(np.arange(1e6, 2e6, 0.01).tolist())
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    paging.stir()
+    kept = [paging.report().host_pages]
+    for _ in range(20):
+        paging.evaluated(64, 100.0)
+        paging.evaluated(1, 1e6)
+        paging.stir()
+        kept.append(paging.report().host_pages)
+    assert [kept.index(pages) for pages in (1, 2, 3)] == [0, 8, 14]
+
+
 def test_what_makes_room_is_kept_for_a_moment_only(
     made: Ticking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
