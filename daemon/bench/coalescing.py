@@ -1,4 +1,5 @@
-"""`foretype bench coalesce`: keystrokes in bursts, with and without shared runs. How many runs are saved?
+"""`foretype bench coalesce`: keystrokes in bursts. How many runs are saved by sharing them, and how many with
+the answers that are known from earlier ones, as everybody has it?
 
 The schedule has the shape of a measured editor session: gaps between edits of p10/p50/p90 21/113/581 ms, in
 bursts of median 3 and p90 18 edits. Each edit types the next character of a source file whose text from there
@@ -8,7 +9,8 @@ Definitions:
 - requests moments apart: the share of requests that come within 50 ms of the one before, in the same line.
   That share is the shape's: no more can be saved by waiting for what the model says;
 - runs saved: 1 − runs begun with sharing ÷ runs begun without, on the same schedule;
-- an answer fits: what was typed since the run's request + the answer = the run's text, before polish.
+- an answer fits: what was typed since the run's request + the answer = the run's text, before polish; a known
+  one, whose run may have said more: it is how that text goes on.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from daemon.bench import exactness, ours, rig, stats, traces, wire
 from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import BadRequest
@@ -34,8 +38,12 @@ GAPS = ("gap_ms_p10", "gap_ms_p50", "gap_ms_p90")
 BURSTS = (3.0, 18.0)
 Z90 = 1.2815515655446004
 """Standard normal quantile of 0.9."""
-SIDES = {"alone": 0, "shared": round(MOMENT_S * 1000)}
-"""Measurement → complete.coalesce_ms."""
+SIDES: dict[str, tuple[int, rig.Section | None]] = {
+    "alone": (0, None),
+    "shared": (round(MOMENT_S * 1000), None),
+    "known": (round(MOMENT_S * 1000), {"on": True, "prefetch": False}),
+}
+"""Measurement → complete.coalesce_ms, and the section `recall`: nothing is asked in advance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,8 @@ class Heard:
     text: str
     stop: str
     after: float
+    known: bool = False
+    """No run was needed."""
 
 
 def gaps(seed: int, count: int) -> list[float]:
@@ -103,6 +113,11 @@ def beats(python: Path | None, seed: int, count: int) -> list[Beat]:
     return found
 
 
+def unknown(body: bytes) -> bytes:
+    """A request whose answer is not remembered."""
+    return msgspec.json.encode({**msgspec.json.decode(body), "recall": False})
+
+
 async def play(schedule: Sequence[Beat], here: rig.Rig, progress: Progress) -> list[Heard]:
     """Send each request at its time; all answers, in order."""
     loop = asyncio.get_running_loop()
@@ -116,15 +131,18 @@ async def play(schedule: Sequence[Beat], here: rig.Rig, progress: Progress) -> l
         progress(done, len(schedule))
         after = (loop.time() - begin - beat.at) * 1e3
         run = str(event.get("coalesced", ""))
-        return Heard(beat.prefix, event["id"], run, event["raw"], event["text"], event["stop"], after)
+        known = bool(event.get("recall"))
+        return Heard(beat.prefix, event["id"], run, event["raw"], event["text"], event["stop"], after, known)
 
     return await asyncio.gather(*(ask(beat) for beat in schedule))
 
 
 def misfits(heard: Sequence[Heard]) -> int:
-    """Answers of another's run that are not the rest of its text."""
-    known = {entry.id: entry for entry in heard}
-    return sum(not _fits(entry, known[entry.run]) for entry in heard if entry.run and finished(entry))
+    """Answers of another's run that are not the rest of its text, known ones that are no part of any."""
+    named = {entry.id: entry for entry in heard}
+    wrong = sum(not _fits(entry, named[entry.run]) for entry in heard if entry.run and finished(entry))
+    made = [entry for entry in heard if not entry.known]
+    return wrong + sum(not any(_goes_on(entry, run) for run in made) for entry in heard if entry.known)
 
 
 def _fits(entry: Heard, run: Heard) -> bool:
@@ -132,6 +150,11 @@ def _fits(entry: Heard, run: Heard) -> bool:
     if not finished(run):  # the run went on for the others: its text is only known from them
         return entry.prefix.startswith(run.prefix)
     return entry.prefix == run.prefix + typed and typed + entry.raw == run.raw
+
+
+def _goes_on(entry: Heard, run: Heard) -> bool:
+    typed = entry.prefix.removeprefix(run.prefix)
+    return entry.prefix == run.prefix + typed and run.raw.startswith(typed + entry.raw)
 
 
 def finished(entry: Heard) -> bool:
@@ -172,24 +195,25 @@ def figures_of(heard: Sequence[Heard], before: dict[str, Any], after: dict[str, 
         "joined_said": float(runs.get("said", 0)),
         "joined_awaited": float(runs.get("awaited", 0)),
         "parted": float(runs.get("parted", 0)),
+        "known": float(sum(entry.known for entry in heard)),
         "misfits": float(misfits(heard)),
     }
     return {f"{name}_{side}": value for name, value in figures.items()}
 
 
 async def run(python: Path | None, limit: int, seed: int, model: str | None, progress: Progress) -> Outcome:
-    """`limit` edits, twice."""
+    """`limit` edits, once for each side."""
     schedule = beats(python, seed, limit)
     outcome: Outcome | None = None
     found: dict[str, list[Heard]] = {}
-    for number, (side, moment) in enumerate(SIDES.items()):
+    for number, (side, (moment, recall)) in enumerate(SIDES.items()):
 
         def report(done: int, total: int, begun: int = number * limit) -> None:
-            progress(begun + done, 2 * total)
+            progress(begun + done, len(SIDES) * total)
 
-        async with rig.running(model, complete={"coalesce_ms": moment}) as here:
+        async with rig.running(model, complete={"coalesce_ms": moment}, recall=recall) as here:
             outcome = outcome or here.outcome("coalesce", seed)
-            await ours.ask_whole(here.endpoint, schedule[0].body)
+            await ours.ask_whole(here.endpoint, unknown(schedule[0].body))
             before = await here.status()
             heard = found[side] = await play(schedule, here, report)
             outcome.figures |= figures_of(heard, before, await here.status(), side)
@@ -202,26 +226,30 @@ async def run(python: Path | None, limit: int, seed: int, model: str | None, pro
 def _sum_up(outcome: Outcome, schedule: Sequence[Beat]) -> None:
     figures = outcome.figures
     waits = [b.at - a.at for a, b in pairwise(schedule)]
-    saved = 1 - stats.ratio(figures["runs_shared"], figures["runs_alone"])
+    saved, with_known = (
+        1 - stats.ratio(figures[f"runs_{side}"], figures["runs_alone"]) for side in ("shared", "known")
+    )
     awaited = figures["joined_awaited_shared"] - figures["parted_shared"]
     figures |= {
         "requests": float(len(schedule)),
         "saved_share": saved,
+        "saved_share_known": with_known,
         "moments_share": moments(schedule),
         "saved_by_waiting": awaited / len(schedule),
         "saved_by_text": (figures["joined_said_shared"] + figures["joined_same_shared"]) / len(schedule),
         **{n: stats.percentile(waits, at) * 1e3 for n, at in zip(GAPS, (0.1, 0.5, 0.9), strict=True)},
     }
     names = [name.removesuffix("_shared") for name in figures if name.endswith("_shared")]
-    rows = [[name.replace("_", " "), figures[f"{name}_alone"], figures[f"{name}_shared"]] for name in names]
-    title = f"{len(schedule)} edits in {schedule[-1].at:.0f} s: {saved:.0%} fewer runs"
-    outcome.tables.append(table(title, ["", "each alone", "shared"], rows))
+    rows = [[name.replace("_", " "), *(figures[f"{name}_{side}"] for side in SIDES)] for name in names]
+    title = f"{len(schedule)} edits in {schedule[-1].at:.0f} s: {saved:.0%} and {with_known:.0%} fewer runs"
+    outcome.tables.append(table(title, ["", "each alone", "shared", "known too"], rows))
     shape = "/".join(f"{figures[name]:.0f}" for name in GAPS)
     outcome.notes += [
         f"gaps p10/p50/p90 {shape} ms; {figures['moments_share']:.0%} of the requests come within"
         f" {MOMENT_S * 1000:.0f} ms of the one before: that much lies in the shape",
         f"of all requests {figures['saved_by_waiting']:.0%} waited for a run that then said what was typed,"
         f" and {figures['saved_by_text']:.0%} came when it had said so already, whatever their distance",
+        f"{figures['known_known']:.0f} of {len(schedule)} answers were known from earlier ones",
         f"what both sides answered came {figures['later_ms_p50']:.0f} ms later with sharing at the median,"
         f" and {figures['later_ms_p90']:.0f} ms at p90",
         "nobody closes a request here; a client that does so before it asks again shares nothing with itself",

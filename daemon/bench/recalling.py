@@ -165,7 +165,7 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
     score = steps(trace, start, plan.limit)
     if not score:
         raise BadRequest(f"the trace has {len(trace.edits)} edits, none from {start} on")
-    async with rig.running(plan.model, recall=True) as here:
+    async with rig.running(plan.model, recall={"on": True}) as here:
         outcome = here.outcome("typing", plan.seed)
         outcome.figures.update(figures_of(await typed(score, here, progress)))
         status = (await here.status())["recall"]

@@ -147,14 +147,14 @@ async def running(
     engine: Section | None = None,
     complete: Section | None = None,
     ledger: Section | None = None,
-    recall: bool = False,
+    recall: Section | None = None,
     folder: Path | None = None,
     **context: int,
 ) -> AsyncIterator[Rig]:
     """Start a daemon with `model` (catalogue name or path; None: the default) and wait until it can answer.
 
     `idle` lets it work while nobody asks: only where no other side is measured meanwhile. `root` is a folder
-    to index, see Rig.indexed; `server`, `engine`, `complete`, `ledger`, `context` are sections of settings.
+    to index, see Rig.indexed; `server`, `engine`, `complete`, … are sections of settings.
     Without `recall` every request is answered by the model; unless settings say otherwise every place is
     answered, and nothing waits for a key.
     Its home is in `folder`, where it stays; without one it goes with the daemon.
@@ -165,7 +165,7 @@ async def running(
         endpoint = wire.Endpoint("127.0.0.1", free_port())
         answers: Section = {"comments": True, "strings": True, "debounce_ms": 0, **(complete or {})}
         given = {"server": server, "engine": engine, "complete": answers, "ledger": ledger, "power": _POWER}
-        given |= {"context": {"idle": idle, **context}, "recall": {"on": recall}}
+        given |= {"context": {"idle": idle, **context}, "recall": recall or {"on": False}}
         _write(place / "home/config/config.toml", given, root)
         command = [sys.executable, "-I", "-m", "daemon.cli.main", "serve", "--port", str(endpoint.port)]
         command += ["--model", _found(model)] if model else []

@@ -140,8 +140,9 @@ def test_shared_runs(tiny_model: Path) -> None:
     assert figures["joined_awaited_alone"] == figures["joined_said_alone"] == 0
     saved = figures["joined_awaited_shared"] + figures["joined_said_shared"] - figures["parted_shared"]
     assert 0 < figures["runs_shared"] <= 12 - saved
-    assert figures["misfits_shared"] == 0
+    assert figures["misfits_shared"] == figures["misfits_known"] == 0
     assert figures["answered_shared"] + figures["overtaken_shared"] == 12
+    assert 0 < figures["runs_known"] <= 12 - figures["known_known"]
 
 
 def test_load(tiny_model: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from itertools import pairwise
 
@@ -59,6 +60,19 @@ def test_an_answer_that_is_not_the_rest_of_its_run_is_found() -> None:
     assert coalescing.misfits([run, heard("x = su", "2", "1", "um(a)")]) == 1
     assert coalescing.misfits([run, heard("y = su", "2", "1", "m(a)")]) == 1
     assert coalescing.misfits([run, heard("x = sx", "2", "1", "", "superseded")]) == 0
+
+
+def test_a_known_answer_that_goes_on_none_is_found() -> None:
+    run = heard("x = s", "1", "", "um(a)")
+
+    def known(prefix: str, raw: str) -> Heard:
+        return dataclasses.replace(heard(prefix, "2", "", raw), known=True)
+
+    assert coalescing.misfits([run, known("x = su", "m(a)")]) == 0
+    assert coalescing.misfits([run, known("x = su", "m(")]) == 0
+    assert coalescing.misfits([run, known("x = su", "n(a)")]) == 1
+    assert coalescing.misfits([run, known("x = sy", "m(a)")]) == 1
+    assert coalescing.misfits([known("x = su", "m(a)")]) == 1
 
 
 def test_only_what_both_sides_answered_is_compared() -> None:
