@@ -20,7 +20,6 @@ from daemon.engine.step import Ends
 from daemon.engine.tree import Resident, Tree
 from daemon.errors import EngineFailed
 
-SURE = 0.7
 _SUREST = 0.93
 """Of tokens with a probability from 0.9 on, so many were accepted (0.5B for 1.5B): the more there are, the
 less sure all of them are."""
@@ -82,9 +81,7 @@ class DraftModel:
     what one row alone and one row among many cost; `sure` as `least` in Sureness.
     """
 
-    def __init__(
-        self, name: str, context: Context, control: npt.NDArray[np.bool_], sure: float = SURE
-    ) -> None:
+    def __init__(self, name: str, context: Context, control: npt.NDArray[np.bool_], sure: float) -> None:
         self.name = name
         self._context = context
         self._tree = Tree(context)

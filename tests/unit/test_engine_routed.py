@@ -85,7 +85,7 @@ def both(models: tuple[Model, Model]) -> Iterator[Answering]:
 
 
 def route(both: Answering, model: Model, cells: int = 512) -> DraftModel:
-    small = DraftModel("small", small_context(model, cells), both.pieces.control)
+    small = DraftModel("small", small_context(model, cells), both.pieces.control, sure=0.0)
     both.loop.route(small)
     return small
 
