@@ -28,10 +28,8 @@ FILES = 24
 TOKENS = 3000
 ANSWER = 8
 RESIDENT = 3
-_CHARS = 4.5
-"""Characters per token that are generated; the prompts are cut to size with the model's own count."""
-_SAMPLE = 1500
-"""Characters that are counted for it."""
+_CHARS = 6.0
+"""Characters per token that are generated; the prompts are cut to size with the model's own count of one."""
 _LOOK_S = 0.02
 _PAGED_S = 180.0
 _SLACK = 48 * 2**20
@@ -224,8 +222,8 @@ async def rounds(session: Session) -> tuple[Outcome, dict[str, Visits]]:
     plan, everything = session.plan, range(session.plan.files)
     async with session.daemon(1, 0) as here:
         profile, outcome = here.profile, here.outcome("paging", plan.seed)
-        sample = await ours.ask(here.endpoint, session.body(session.files[0][:_SAMPLE]))
-    length = plan.tokens * _SAMPLE // sample.prompt
+        sample = await ours.ask(here.endpoint, session.body(session.files[0]))
+    length = len(session.files[0]) * plan.tokens // sample.prompt
     session.files = [text[:length] for text in session.files]
     each = int(profile["kv_bytes"] / profile["context"] * plan.tokens * 1.25 / _MB) + 1
     host, disk = plan.files // 2 * each, (plan.files + 2) * each

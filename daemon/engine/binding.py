@@ -255,18 +255,18 @@ class Context:
         """Let `target` share the cells of `source` at positions start…end."""
         lib.llama_memory_seq_cp(self._memory, source, target, start, end)
 
-    def cut(self, sequence: int, start: int) -> None:
-        """Drop the positions from `start` on."""
-        if not lib.llama_memory_seq_rm(self._memory, sequence, start, -1):
+    def cut(self, sequence: int, start: int, end: int = -1) -> None:
+        """Drop the positions from `start` on, before `end` if that is said."""
+        if not lib.llama_memory_seq_rm(self._memory, sequence, start, end):
             raise EngineFailed("this architecture cannot drop part of its cache", "Choose another model")
 
     def bury(self, sequence: int, start: int, end: int) -> None:
-        """Let the cells of positions start…end stay taken until `clear`, whatever becomes of the sequence."""
+        """Let the cells of positions start…end stay taken until `exhume`, whatever the sequence becomes."""
         self.copy(sequence, self._grave, end, start)
 
-    def clear(self) -> None:
-        """Drop all sequences. The next rows get the first cells."""
-        lib.llama_memory_clear(self._memory, False)
+    def exhume(self) -> None:
+        """Drop what was buried."""
+        self.cut(self._grave, 0)
 
     def last_position(self, sequence: int) -> int:
         """Highest evaluated position, -1 when empty."""

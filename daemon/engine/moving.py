@@ -1,15 +1,24 @@
-"""Texts of a cache laid down anew, one behind the other, from the first cell on."""
+"""What is kept of a cache closed up towards its first cells, a piece at a time.
+
+llama.cpp gives out the first free cells and does not say which. So everything below the piece that moves is
+taken, everything between there and the piece is free, and the piece comes to stand at the first free cells,
+in the order of its tokens. What stands where it will stand already is not touched.
+"""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from daemon.engine.binding import Context, Ids
 from daemon.errors import EngineFailed
+
+PIECE = 256
+"""Cells that are in memory at a time: what moving takes beyond the cache."""
 
 
 class Held(Protocol):
@@ -18,6 +27,15 @@ class Held(Protocol):
     sequence: int
     n: int
     cells: Ids
+
+
+class _Piece(NamedTuple):
+    """Cells one behind the other, of tokens one behind the other, with the same `holders`."""
+
+    cell: int
+    position: int
+    length: int
+    holders: list[Held]
 
 
 def common(one: Ids, other: Ids) -> int:
@@ -30,44 +48,65 @@ def common(one: Ids, other: Ids) -> int:
 
 def distinct(held: Sequence[Held]) -> int:
     """How many cells they hold together."""
-    parts = [one.cells[: one.n] for one in held]
-    return len(np.unique(np.concatenate(parts))) if parts else 0
+    return len(_cells(held))
 
 
 def move(context: Context, scratch: int, held: Sequence[Held]) -> int:
-    """Drop everything but `held`, and give it the first cells, through memory; what several hold is moved
-    once. Returns how many cells that takes. Raises EngineFailed when llama.cpp does not take back its own."""
-    parts = []
-    for place, one in enumerate(held):
-        shared, source = 0, one
-        for other in held[:place]:
-            length = common(other.cells[: other.n], one.cells[: one.n])
-            if length > shared:
-                shared, source = length, other
-        parts.append((one, shared, source, _read(context, scratch, one, shared)))
-    context.clear()
-    top = 0
-    for one, shared, source, data in parts:
-        if shared:
-            context.copy(source.sequence, one.sequence, shared)
-            one.cells[:shared] = source.cells[:shared]
-        if data is not None:
-            if not context.state_set(scratch, data):
-                raise EngineFailed("evaluated text cannot be moved within the cache", "See foretype logs")
-            context.copy(scratch, one.sequence, one.n, shared)
-            context.cut(scratch, 0)
-        one.cells[shared : one.n] = np.arange(top, top + one.n - shared)
-        top += one.n - shared
+    """Give `held`, all that is left in the context but what was buried, the first cells; what several hold is
+    moved once. Returns how many cells that takes. Raises EngineFailed when llama.cpp does not take back its
+    own."""
+    context.exhume()
+    top, memory = 0, mmap.mmap(-1, mmap.PAGESIZE)
+    for piece in _pieces(held):
+        if piece.cell != top:
+            memory = _shift(context, scratch, piece, memory)
+            for one in piece.holders:
+                end = piece.position + piece.length
+                one.cells[piece.position : end] = np.arange(top, top + piece.length)
+        top += piece.length
     return top
 
 
-def _read(context: Context, scratch: int, one: Held, start: int) -> mmap.mmap | None:
-    if start == one.n:
-        return None
-    context.copy(one.sequence, scratch, one.n, start)
-    data = mmap.mmap(-1, context.state_size(scratch))
-    whole = context.state_get(scratch, data)
-    context.cut(scratch, 0)
-    if not whole:
+def _cells(held: Sequence[Held]) -> Ids:
+    """All that they hold, from the first on."""
+    return np.unique(np.concatenate([one.cells[: one.n] for one in held])) if held else np.zeros(0, np.int32)
+
+
+def _pieces(held: Sequence[Held]) -> Iterator[_Piece]:
+    """All that they hold, from the first cell on."""
+    begins: set[int] = set()
+    for one in held:
+        begins.update(one.cells[: one.n][np.diff(one.cells[: one.n], prepend=-2) != 1].tolist())
+    for one, other in combinations(held, 2):
+        shared = common(one.cells[: one.n], other.cells[: other.n])
+        begins.update(int(x.cells[shared]) for x in (one, other) if shared < x.n)
+    cells = _cells(held)
+    places = np.append(np.searchsorted(cells, sorted(begins)), len(cells)).tolist()
+    for place, behind in pairwise(places):
+        for at in range(place, behind, PIECE):
+            yield _piece(int(cells[at]), min(PIECE, behind - at), held)
+
+
+def _piece(cell: int, length: int, held: Sequence[Held]) -> _Piece:
+    at = {one.sequence: int(np.searchsorted(one.cells[: one.n], cell)) for one in held}
+    holders = [x for x in held if at[x.sequence] < x.n and x.cells[at[x.sequence]] == cell]
+    return _Piece(cell, at[holders[0].sequence], length, holders)
+
+
+def _shift(context: Context, scratch: int, piece: _Piece, memory: mmap.mmap) -> mmap.mmap:
+    """Through `memory`, or new one if its size is another."""
+    start, end = piece.position, piece.position + piece.length
+    context.copy(piece.holders[0].sequence, scratch, end, start)
+    size = context.state_size(scratch)
+    memory = memory if len(memory) == size else mmap.mmap(-1, size)
+    if not context.state_get(scratch, memory):
         raise EngineFailed("evaluated text cannot be read from the cache", "See foretype logs")
-    return data
+    context.cut(scratch, 0)
+    for one in piece.holders:
+        context.cut(one.sequence, start, end)
+    if not context.state_set(scratch, memory):
+        raise EngineFailed("evaluated text cannot be moved within the cache", "See foretype logs")
+    for one in piece.holders:
+        context.copy(scratch, one.sequence, end, start)
+    context.cut(scratch, 0)
+    return memory

@@ -113,14 +113,14 @@ def test_a_draft_ends_where_all_of_it_is_less_sure(model: Model, context: Contex
     for least, length in ((0.99 * sure[0] * sure[1], 2), (1.01 * sure[0] * sure[1], 1), (1.01 * sure[0], 0)):
         drafter = DraftModel("tiny", context, np.zeros(model.n_vocab, np.bool_), sure=least)
         assert len(drafter.propose("r", text, 2, 1000)) == length
-        context.clear()
+        context.cut(0, 0)
 
 
 def probability(context: Context, text: np.ndarray, token: int) -> float:
     """Of `token` behind `text`."""
     context.decode(Part(text.astype(np.int32), 0, 0, 1))
     row = context.logits(1)[0].astype(np.float64)
-    context.clear()
+    context.cut(0, 0)
     return float(np.exp(row[token] - row.max()) / np.exp(row - row.max()).sum())
 
 

@@ -1,5 +1,6 @@
 """The cells of a text are in the order of its tokens, whatever was dropped, forked, moved or brought back."""
 
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,14 +14,25 @@ from daemon.engine.tree import Resident, Tree
 CELLS = 512
 
 
+class Watched(Context):
+    """Notes the bytes of every state that is read."""
+
+    read: list[int]
+
+    def state_get(self, sequence: int, into: mmap.mmap) -> bool:
+        self.read.append(len(into))
+        return super().state_get(sequence, into)
+
+
 @pytest.fixture(scope="module")
 def model(tiny_model: Path) -> Model:
     return ticking.load(tiny_model)
 
 
 @pytest.fixture
-def context(model: Model) -> Iterator[Context]:
-    made = Context(model, cells=CELLS, sequences=6, batch=64, threads=2, kv_type="f16+bf16", flash=True)
+def context(model: Model) -> Iterator[Watched]:
+    made = Watched(model, cells=CELLS, sequences=6, batch=64, threads=2, kv_type="f16+bf16", flash=True)
+    made.read = []
     yield made
     made.close()
 
@@ -82,3 +94,30 @@ def test_what_several_hold_is_moved_once(context: Context) -> None:
     for resident, tokens in lengths:
         assert (resident.tokens[: resident.n] == tokens).all()
     assert not tree.make_room(CELLS - tree.cells_used + 1)
+
+
+def test_a_long_text_moves_a_piece_at_a_time(context: Watched) -> None:
+    tree = Tree(context)
+    first, _ = evaluated(context, tree, text(1, 64))
+    long, _ = evaluated(context, tree, text(2, 400))
+    size = context.state_size(long.sequence)
+    tree.drop(first)
+    assert tree.make_room(CELLS - 400)
+    assert len(context.read) == 2
+    assert size * 0.6 < max(context.read) < size * 0.7
+    assert size <= sum(context.read) < size * 1.01
+    ticking.check(tree, context)
+
+
+def test_what_stands_where_it_stays_is_not_moved(context: Watched) -> None:
+    tree = Tree(context)
+    first, _ = evaluated(context, tree, text(1, 96))
+    second, _ = evaluated(context, tree, text(2, 200))
+    fork, _ = evaluated(context, tree, np.concatenate([text(1, 80), text(3, 48)]))
+    tree.drop(second)
+    size = context.state_size(fork.sequence)
+    assert tree.make_room(CELLS - 96 - 48)
+    assert len(context.read) == 1
+    assert context.read[0] < size / 2
+    assert (fork.cells[:80] == first.cells[:80]).all()
+    ticking.check(tree, context)

@@ -152,13 +152,13 @@ def test_the_drafter_is_told_who_is_set_aside(ticking: Callable[..., Ticking]) -
 
 def moves(made: Ticking) -> list[int]:
     """The number of decodes at each time that all cells were given out anew, from now on."""
-    clear, found = made.context.clear, list[int]()
+    exhume, found = made.context.exhume, list[int]()
 
-    def cleared() -> None:
+    def exhumed() -> None:
         found.append(len(made.batches))
-        clear()
+        exhume()
 
-    made.context.clear = cleared  # type: ignore[method-assign]
+    made.context.exhume = exhumed  # type: ignore[method-assign]
     return found
 
 
