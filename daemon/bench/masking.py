@@ -39,7 +39,8 @@ _DEFINERS = 5
 _NAME = 3
 """Characters; a shorter name is chance."""
 _WORD = re.compile(rb"[^\W\d]\w*")
-_TOKEN = re.compile(rb"\w+|[^\w\s]")
+_TOKEN = re.compile(rb"[\w\x80-\xff]+|[^\w\s]")
+"""A character of several bytes is never cut."""
 _OPENERS = (b":", b"{")
 _PASSED = re.compile(rb"\s(#|//|/\*|--)\s|^\s*(from|import)\b")
 """A comment behind code is nobody's guess; Python's `__future__` is in no list of imports."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -133,6 +134,15 @@ async def test_a_package_sees_its_folder_without_imports(tmp_path: Path) -> None
     copy = survey.copy(root, tmp_path / "copy")
     sources = await survey.sources(copy, tmp_path / "index", lambda done, total: None)
     assert {mask.path: mask.cross for mask in masking.draw(sources, 4, 1)} == {"a.go": (), "b.go": ("Alpha",)}
+
+
+def test_no_character_is_cut() -> None:
+    text = "".join(f'    greeting_{n} = "你好, 世界 é", translate({n})\n' for n in range(40)).encode()
+    names = tuple((found.start(), "translate") for found in re.finditer(b"translate", text))
+    source = Source("one.py", "python", text, names=names)
+    for seed in range(40):
+        for mask in masking.draw([source], 4, seed):
+            assert text[mask.start : mask.end].decode() == mask.text
 
 
 def test_lines_that_stand_elsewhere_too_are_told(made: Made) -> None:
