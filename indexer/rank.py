@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 IMPORT_WEIGHT = 2.0
 DAMPING = 0.85
 HALF_LIFE_S = 86_400.0
+_TEST = re.compile(r"(^|/)(tests?|__tests__|specs?)/|(^|/)(test_|conftest\.)|[._-](test|spec)\.")
 
 
 def weight(imports: int, uses: int) -> float:
@@ -25,6 +27,11 @@ def weight(imports: int, uses: int) -> float:
 def nearness(path: str, other: str) -> float:
     """1 in the same directory, less with each step through the tree, above 0. Paths use `/`."""
     return near_folders(path.rpartition("/")[0], other.rpartition("/")[0])
+
+
+def is_test(path: str) -> bool:
+    """Whether a file is a test, by its name."""
+    return _TEST.search(path) is not None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from indexer import rank
 from indexer.records import Symbol
 
 Kind = Literal["rest", "line", "block"]
@@ -52,7 +53,6 @@ _ORDINARY = frozenset(
     "some", "splice", "test", "then", "toString", "trim", "unshift",
 ))  # fmt: skip
 """Names of every program: where the repository defines one too, it is mostly not meant."""
-_TEST = re.compile(r"(^|/)(tests?|__tests__|specs?)/|(^|/)(test_|conftest\.)|[._-](test|spec)\.")
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Source:
     @property
     def test(self) -> bool:
         """Whether it is one, by its name."""
-        return _TEST.search(self.path) is not None
+        return rank.is_test(self.path)
 
     @cached_property
     def words(self) -> Counter[bytes]:

@@ -20,6 +20,8 @@ from daemon.surroundings import Lost, Piece
 TIERS = ("P1", "P2", "P3", "P4")
 _DECAY = 0.7
 """What a step through references leaves of a score in P3."""
+_RIGHT = 0.2
+"""Score from which on a piece has a right to its tier's share; others stand back behind better ones."""
 SAME = 0.8
 """Share of a piece's lines that makes it a duplicate."""
 _ORDER = {
@@ -69,7 +71,9 @@ def choose(
     desk = _Desk(count, max(0, room - taken), shown)
     waiting = {tier: desk.sift([p for p in ranked if p.tier == tier], tier, best) for tier in TIERS}
     for place, tier in enumerate(TIERS, 1):
-        waiting[tier] = desk.fill(waiting[tier], room * shares[place] // 100)
+        rightful = [p for p in waiting[tier] if score(p) >= _RIGHT]
+        over = desk.fill(rightful, room * shares[place] // 100)
+        waiting[tier] = over + [p for p in waiting[tier] if score(p) < _RIGHT]
     rest = desk.fill(sorted((p for tier in TIERS for p in waiting[tier]), key=_rank), desk.left, trim=True)
     desk.give_up(rest)
     chosen = sorted(desk.chosen, key=lambda p: (_ORDER[p.kind], p.path, p.start_line, p.name, p.text))

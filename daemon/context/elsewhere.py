@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daemon.context.focus import Focus
+from daemon.context.oneline import import_lines
 from daemon.context.view import dedent
 from daemon.surroundings import Piece
 
@@ -62,6 +63,7 @@ def pieces(focus: Focus) -> Iterator[Piece]:
 def _hits(focus: Focus) -> list[Lines]:
     """Of each name near the cursor that is a clue: the lines outside the window that hold it."""
     text, (first, last) = focus.text, focus.shown
+    imports = import_lines(focus.lines)
     lengths = np.fromiter(map(len, focus.lines), np.int64, len(focus.lines))
     ends: list[int] = np.cumsum(lengths + 1).tolist()
     found = []
@@ -72,7 +74,7 @@ def _hits(focus: Focus) -> list[Lines]:
             line = bisect_right(ends, at)
             if first <= line < last:
                 line = min(last, len(ends)) - 1
-            else:
+            elif line not in imports:
                 lines.append(line)
             at = text.find(name, ends[line])
         if 0 < len(lines) <= _PLACES:

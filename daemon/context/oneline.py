@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 
 from indexer.languages import registry
 
 WORD = re.compile(r"[^\W\d]\w*")
 TAB = 4
+IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
+_TOP = 200
+"""Lines of a file in which its imports stand, …"""
+_MOST_NAMES = 40
+"""… and most lines of one of them."""
 _STRINGS = re.compile(r"\\.|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`")
 _BRACELESS = frozenset(("python", "ruby", "lua", "bash"))
 
@@ -95,3 +101,17 @@ def _block_words(language: str) -> frozenset[str]:
 def _comment_mark(language: str) -> str:
     found = registry.find(language)
     return found.line_comment if found else ""
+
+
+def import_lines(lines: Sequence[str]) -> frozenset[int]:
+    """Lines at the top of a file that import, those of the names in brackets too."""
+    found: set[int] = set()
+    depth = since = 0
+    for number, line in enumerate(lines[:_TOP]):
+        if depth <= 0 or number - since > _MOST_NAMES:
+            depth, since = 0, number
+            if not IMPORT.match(line):
+                continue
+        found.add(number)
+        depth += _depth(line)
+    return frozenset(found)

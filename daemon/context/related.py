@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
+from daemon.context.definitions import bases
 from daemon.context.focus import Focus
 from daemon.context.oneline import WORD
 from daemon.context.pieces import piece
-from daemon.context.referenced import Referenced, bases
+from daemon.context.referenced import Referenced
 from daemon.context.view import View, dedent
 from daemon.surroundings import Piece, PieceKind
 from indexer import rank, similarity

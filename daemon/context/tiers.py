@@ -9,15 +9,15 @@ Nothing here chooses: budget.py does. No piece holds a line that the window show
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 import msgspec
 
-from daemon.context import elsewhere, past, referenced, related
+from daemon.context import definitions, elsewhere, past, referenced, related
 from daemon.context.condense import brief, condense
 from daemon.context.focus import Focus, focus
+from daemon.context.oneline import IMPORT, import_lines
 from daemon.context.pieces import piece
 from daemon.context.view import Overlay, View, dedent
 from daemon.documents.document import Region
@@ -29,16 +29,13 @@ from indexer.errors import IndexDamaged
 from indexer.records import Symbol
 from indexer.render import CALLABLES
 
-_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.4, 0.15, 0.3
+_ENCLOSING, _TYPE, _IMPORTS, _FILE = 1.0, 0.8, 0.3, 0.5
 """Importance of the enclosing function, the type around it, and the rest of the file."""
-_IMPORT = re.compile(r"(?:import|from|use|using|package|#include|require|export \*)\b")
 _BODY = " :{;}"
 """What may stand at the end of a head."""
 _LONGEST, _MOST = 400, 200
 """Lines of the enclosing function that are condensed, and of the result: more than its share of a prompt
 holds. Where a brace is missing, a function seems to go on to the end of its file."""
-_TOP = 200
-"""Lines of a file in which its imports stand."""
 
 
 class Tiers:
@@ -74,6 +71,7 @@ class Tiers:
             made += _enclosing(aim)
         made += past.pieces(history, extras, aim)
         recency = past.recencies(history)
+        recency.pop(around.path, None)  # whoever asks is there: that says nothing of its parts
         return tuple(_dated(p, recency) for p in made)
 
     def _view(self, around: Surroundings) -> View | None:
@@ -92,7 +90,7 @@ class Tiers:
             *_enclosing(aim),
             *_own(aim, view),
             *elsewhere.pieces(aim),
-            *referenced.pieces(aim, view, found),
+            *definitions.pieces(aim, view, found),
             *related.pieces(aim, view, found),
         ]
 
@@ -119,7 +117,7 @@ def _enclosing(aim: Focus) -> Iterator[Piece]:
 def _own(aim: Focus, view: View) -> Iterator[Piece]:
     """The type around the cursor, and the file, in outline, without what the window shows."""
     path, holder, first = aim.around.path, aim.holder, max(0, aim.shown[0])
-    taken = "\n".join(line for line in aim.lines[: min(first, _TOP)] if _IMPORT.match(line))
+    taken = "\n".join(aim.lines[n] for n in sorted(import_lines(aim.lines)) if n < first)
     yield from piece("outline", path, (0, first), taken, tier="P2", importance=_IMPORTS, name="imports")
     number = _number(view.own(), holder) if holder else -1
     if holder and number >= 0 and (text := _told(aim, view.outline(path, number))):
@@ -145,7 +143,7 @@ def _unseen(aim: Focus, outline: str) -> str:
     if not outline:
         return ""
     seen = {_bare(line) for line in aim.lines[max(0, aim.shown[0]) : aim.shown[1]]}
-    kept = [line for line in outline.split("\n") if _bare(line) not in seen and not _IMPORT.match(line)]
+    kept = [line for line in outline.split("\n") if _bare(line) not in seen and not IMPORT.match(line)]
     told = [line for line in kept if _bare(line)]
     return dedent("\n".join(kept)) if len(told) > 1 else ""
 

@@ -67,6 +67,14 @@ def test_each_tier_has_its_share_and_what_is_left_goes_to_the_best() -> None:
     assert {lost.why for lost in found.lost} == {"over the P2 share", "over the P3 share"}
 
 
+def test_what_is_worth_little_has_no_right_to_a_share() -> None:
+    definitions = [piece("P2", f"n{n}", 30, 0.8) for n in range(4)]
+    little, more = piece("P4", "little", 9, 0.1), piece("P4", "more", 9, 0.5)
+    assert [p.name for p in pick([*definitions, little], 130).pieces] == ["n0", "n1", "n2", "n3"]
+    assert "more" in [p.name for p in pick([*definitions, more], 130).pieces]
+    assert "little" in [p.name for p in pick([*definitions, little], 300).pieces], "where there is room"
+
+
 def test_reference_distance_decays_related_pieces_only() -> None:
     near, far = piece("P3", "near", 30, 0.6, distance=1), piece("P3", "far", 30, 0.7, distance=3)
     assert [p.name for p in pick([far, near], 40).pieces] == ["near"]
