@@ -68,7 +68,7 @@ def fulltext(shelf: Shelf, mask: Mask, seed: int) -> list[Extra]:
     taken: list[Extra] = []
     room = shelf.room
     for path in shelf.sources[mask.path].imported:
-        text = _cut(shelf, shelf.texts[path], room)
+        text = beginning(shelf.texts[path], room, shelf.count)
         if not text:
             break
         room -= shelf.count(text)
@@ -129,9 +129,9 @@ def _fitting(shelf: Shelf, pieces: Sequence[tuple[str, str]]) -> list[Extra]:
     return kept[::-1]
 
 
-def _cut(shelf: Shelf, text: str, room: int) -> str:
+def beginning(text: str, room: int, count: Count) -> str:
     """The beginning of `text`, whole lines, in at most `room` tokens."""
-    while text and (size := shelf.count(text)) > room:
+    while text and (size := count(text)) > room:
         keep = int(len(text) * room / size * 0.98)
         text = text[: text.rfind("\n", 0, keep) + 1]
     return text

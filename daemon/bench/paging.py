@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from daemon.bench import exactness, ours, repo, rig, stats
+from daemon.bench import exactness, gathering, ours, repo, rig, stats
 from daemon.bench.outcome import Figures, Outcome, Progress, table
 from daemon.errors import EngineFailed
 
@@ -29,7 +29,7 @@ TOKENS = 3000
 ANSWER = 8
 RESIDENT = 3
 _CHARS = 6.0
-"""Characters per token that are generated; the prompts are cut to size with the model's own count of one."""
+"""Characters per token that are generated; the prompts are cut to size with the model's own count."""
 _LOOK_S = 0.02
 _PAGED_S = 180.0
 _SLACK = 48 * 2**20
@@ -222,9 +222,8 @@ async def rounds(session: Session) -> tuple[Outcome, dict[str, Visits]]:
     plan, everything = session.plan, range(session.plan.files)
     async with session.daemon(1, 0) as here:
         profile, outcome = here.profile, here.outcome("paging", plan.seed)
-        sample = await ours.ask(here.endpoint, session.body(session.files[0]))
-    length = len(session.files[0]) * plan.tokens // sample.prompt
-    session.files = [text[:length] for text in session.files]
+        count = here.counter()
+    session.files = [gathering.beginning(text, plan.tokens, count) for text in session.files]
     each = int(profile["kv_bytes"] / profile["context"] * plan.tokens * 1.25 / _MB) + 1
     host, disk = plan.files // 2 * each, (plan.files + 2) * each
     session.watches.clear()
@@ -286,12 +285,14 @@ def _seen(watches: Sequence[Watch]) -> Figures:
 
 
 def _costs(later: dict[str, Visits]) -> Figures:
-    """Milliseconds per token as the engine measured them, and the damage it met."""
+    """Milliseconds per token as the engine measured them, how often it left pages alone because of them, and
+    the damage it met."""
     back, restart = later["back"].levels, later["restart"].levels
     return {
         "out_ms_per_token": float(back.get("out_ms", 0)),
         "host_ms_per_token": float(back.get("host_ms", 0)),
         "disk_ms_per_token": float(restart.get("disk_ms", 0)),
         "recompute_ms_per_token": float(back.get("recompute_ms", 0)),
+        "declined": float(sum(visits.levels.get("declined", 0) for visits in later.values())),
         "damaged": float(later["damage"].levels.get("damaged", 0)),
     }

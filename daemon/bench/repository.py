@@ -24,7 +24,6 @@ from daemon.bench.masking import Mask, Source
 from daemon.bench.outcome import Outcome, Progress
 from daemon.errors import BadRequest, EngineFailed
 from daemon.settings import Context
-from indexer import crew, tokens
 from indexer.frames import DATABASE
 from indexer.read import Reader
 
@@ -118,7 +117,7 @@ async def prepared(plan: Plan, progress: Progress) -> AsyncIterator[Field]:
             database = next((here.home / "cache/index").glob(f"*/{DATABASE}"))
             sources = {source.path: source for source in found}
             with Reader(database) as reader:
-                shelf = Shelf(sources, texts, reader.outlines, _counter(here), plan.room)
+                shelf = Shelf(sources, texts, reader.outlines, here.counter(), plan.room)
                 yield Field(made, sources, masks, shelf, here)
 
 
@@ -153,15 +152,6 @@ def _compared(mask: Mask, text: str) -> str:
     if mask.kind != "block":
         return stats.first_line(text).strip()
     return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()).strip()
-
-
-def _counter(here: rig.Rig) -> gathering.Count:
-    """The model's own count of tokens."""
-    files = sorted((here.home / "cache/vocabulary").glob("*.msgpack"))
-    tokenizer, note = crew.tokenizer_of(str(files[0]) if files else "")
-    if tokenizer is None:
-        raise BadRequest(f"the model's tokens cannot be counted: {note}", "Choose another --model")
-    return lambda text: tokens.count(tokenizer.encode(text))
 
 
 def _key(plan: Plan, variant: str, field: Field) -> dict[str, object]:

@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,8 @@ from daemon.bench import ours, wire
 from daemon.bench.children import ended
 from daemon.bench.outcome import Outcome
 from daemon.bench.peer import Shape
-from daemon.errors import EngineFailed, ForetypeError
+from daemon.errors import BadRequest, EngineFailed, ForetypeError
+from indexer import crew, tokens
 
 READY_S = 420.0
 """Loading and measuring a large model from a slow disk."""
@@ -83,6 +84,14 @@ class Rig:
             await asyncio.sleep(max(0.0, min(_LOOK_S, until - now)))
         if deadline < until:
             raise EngineFailed(f"idle work did not end within {RESTED_S:g} s", "See `foretype logs`")
+
+    def counter(self) -> Callable[[str], int]:
+        """The model's own count of a text's tokens. Raises BadRequest when its vocabulary cannot be used."""
+        files = sorted((self.home / "cache/vocabulary").glob("*.msgpack"))
+        tokenizer, note = crew.tokenizer_of(str(files[0]) if files else "")
+        if tokenizer is None:
+            raise BadRequest(f"the model's tokens cannot be counted: {note}", "Choose another --model")
+        return lambda text: tokens.count(tokenizer.encode(text))
 
     @property
     def profile(self) -> dict[str, Any]:

@@ -25,7 +25,9 @@ from daemon.engine.pagetree import Match, PageTree
 LEAST = 32
 """A shorter rest is not worth a page."""
 _RECENT = 9
-"""Measurements whose median counts: a busy moment decides nothing."""
+"""Measurements whose median counts: a busy moment decides nothing …"""
+_FEW = 3
+"""… and nothing is decided by fewer."""
 _ENOUGH = 16
 """Rows of a decode that stand for evaluating a prompt."""
 _PROBE = 16
@@ -182,9 +184,9 @@ class Pages:
 
     def _pays(self, match: Match, start: int) -> bool:
         """Whether bringing this page back is quicker than to evaluate what `start` tokens lack of it."""
-        cost, beat = self._cost("disk" if match.page.data is None else "host"), self._cost("evaluated")
-        gained = match.end - max(start, match.page.start)
-        if not beat or cost * len(match.page.tokens) < beat * gained:
+        level, beat = "disk" if match.page.data is None else "host", self._cost("evaluated")
+        gained, cost = match.end - max(start, match.page.start), self._cost(level)
+        if not beat or len(self._costs[level]) < _FEW or cost * len(match.page.tokens) < beat * gained:
             return True
         self._declined += 1
         return self._declined % _PROBE == 0

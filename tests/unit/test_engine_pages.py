@@ -120,8 +120,9 @@ def test_what_costs_more_than_its_evaluation_stays_where_it_is(context: Context)
     tokens = text(10, CHUNK)
     evaluate(context, tokens, 0, 0)
     page_out(pages, 0, tokens)
-    assert page_in(pages, 1, tokens) == CHUNK
     pages.evaluated(64, 1e-6)
+    for sequence in (1, 2, 3):
+        assert page_in(pages, sequence, tokens) == CHUNK, "a moment or two decide nothing"
     assert [pages.known(tokens) for _ in range(64)].count(CHUNK) == 4, "tried again now and then"
     assert pages.report().declined == 64
     for _ in range(9):

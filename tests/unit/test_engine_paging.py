@@ -179,7 +179,11 @@ def test_the_thread_of_the_engine_keeps_pages_by_itself(model: Model, tmp_path: 
     made.close()
 
 
-def test_who_goes_from_file_to_file_without_a_pause_finds_whole_pages(made: Ticking, tmp_path: Path) -> None:
+def test_who_goes_from_file_to_file_without_a_pause_finds_whole_pages(
+    made: Ticking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page takes no longer beside the prompts of so small a model than these do."""
+    monkeypatch.setattr("daemon.engine.paging._BESIDE", 50.0)
     paging = made.page(tmp_path, host=100, leaving_s=0.0)
     for number in range(FILES):
         job = made.submit(prompt(number))
