@@ -20,6 +20,8 @@ STREAMS = 8
 CONTEXT = 512
 TYPED = 3
 """Tokens of the source that are typed between two requests of a stream."""
+SPAN = 192
+"""Tokens after which a stream goes on in another document: what all work on fits into the context."""
 ANSWER = 24
 KEYSTROKE = 12
 LONG = 2000
@@ -49,7 +51,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Stream:
-    """A document that is typed on: each request's text is a little longer than the one before."""
+    """Documents that are typed on: each request's text is a little longer than the one before."""
 
     name: str
     source: Sequence[int]
@@ -59,6 +61,8 @@ class Stream:
     def following(self) -> list[int]:
         """The tokens of its next request."""
         self.typed += TYPED
+        if self.typed > SPAN:
+            self.start, self.typed = self.start + CONTEXT + SPAN, TYPED
         return [self.source[(self.start + n) % len(self.source)] for n in range(CONTEXT + self.typed)]
 
 
@@ -198,7 +202,7 @@ class Mixed:
     chance: random.Random
     longest: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     asked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    for_ever: int = 0
+    for_ever: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     async def client(self, stream: Stream, lane: Lane, most: int, think_s: float) -> None:
         """Ask, wait, think, ask again; every fourth request is abandoned."""
@@ -215,7 +219,7 @@ class Mixed:
             began = time.perf_counter()
             patience = self.chance.uniform(0, 0.3) if self.chance.random() < 0.25 else FOR_EVER_S
             _, waiting = await asyncio.wait(jobs, timeout=patience)
-            self.for_ever += len(waiting) if patience == FOR_EVER_S else 0
+            self.for_ever[lane] += len(waiting) if patience == FOR_EVER_S else 0
             for job in jobs:
                 job.cancel()
             await asyncio.gather(*jobs, return_exceptions=True)
@@ -232,7 +236,8 @@ class Mixed:
         await asyncio.gather(*clients)
         return {
             "mixed_requests": float(sum(self.asked.values())),
-            "mixed_for_ever": float(self.for_ever),
+            "mixed_for_ever": float(sum(self.for_ever.values())),
+            **{f"mixed_for_ever_{lane}": float(n) for lane, n in self.for_ever.items() if n},
             **{f"mixed_longest_{lane}": self.longest[lane] for lane in LANES if lane in self.asked},
         }
 

@@ -48,7 +48,8 @@ SIDES: dict[str, tuple[int, rig.Section | None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One edit. `at` in seconds from the start; `prefix` as the client sends it."""
+    """One edit. `at` in seconds from the start; `prefix`: all of the file before the cursor. A client sends
+    less of it."""
 
     at: float
     prefix: str
@@ -109,7 +110,7 @@ def beats(python: Path | None, seed: int, count: int) -> list[Beat]:
         at += gap
         above, head, suffix = traces.window(text[: begin + typed] + text[end:], begin + typed)
         body = ours.ask_body(above + head, suffix, tokens=TOKENS, lines="line", stream=False, path=name)
-        found.append(Beat(at, above + head, body))
+        found.append(Beat(at, text[: begin + typed], body))
     return found
 
 

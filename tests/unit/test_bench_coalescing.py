@@ -44,8 +44,7 @@ def test_every_edit_types_one_character_at_a_fixed_place() -> None:
     assert [beat.at for beat in schedule] == sorted(beat.at for beat in schedule)
     typed = [schedule[0].prefix[-1:]]
     for before, beat in pairwise(schedule):
-        if not beat.prefix.endswith("\n"):
-            assert beat.prefix[:-1] == before.prefix
+        assert beat.prefix[:-1] == before.prefix
         typed.append(beat.prefix[-1:])
     suffixes = {msgspec.json.decode(beat.body)["suffix"] for beat in schedule}
     assert len(suffixes) == 1
