@@ -21,7 +21,7 @@ CONTEXT = 512
 TYPED = 3
 """Tokens of the source that are typed between two requests of a stream."""
 SPAN = 192
-"""Tokens after which a stream goes on in another document: what all work on fits into the context."""
+"""Tokens that are typed in one document of mixed load: what all work on fits into the context."""
 ANSWER = 24
 KEYSTROKE = 12
 LONG = 2000
@@ -56,21 +56,23 @@ class Stream:
     name: str
     source: Sequence[int]
     start: int
+    span: int = 0
+    """Tokens after which it goes on in another document; 0: never."""
     typed: int = 0
 
     def following(self) -> list[int]:
         """The tokens of its next request."""
         self.typed += TYPED
-        if self.typed > SPAN:
-            self.start, self.typed = self.start + CONTEXT + SPAN, TYPED
+        if self.span and self.typed > self.span:
+            self.start, self.typed = self.start + CONTEXT + self.span, TYPED
         return [self.source[(self.start + n) % len(self.source)] for n in range(CONTEXT + self.typed)]
 
 
-def streams(here: Direct, seed: int, count: int = STREAMS) -> list[Stream]:
+def streams(here: Direct, seed: int, count: int = STREAMS, span: int = 0) -> list[Stream]:
     """Documents that share nothing."""
     apart = len(here.ids) // count
     shift = random.Random(seed).randrange(apart)
-    return [Stream(f"stream {n}", here.ids, n * apart + shift) for n in range(count)]
+    return [Stream(f"stream {n}", here.ids, n * apart + shift, span) for n in range(count)]
 
 
 async def answered(here: Direct, stream: Stream) -> Timed:
@@ -261,7 +263,7 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
         outcome.figures.update(await beside(here, made, plan.limit, step))
         if plan.minutes:
             ends = time.perf_counter() + plan.minutes * 60
-            fresh = streams(here, plan.seed + 1)
+            fresh = streams(here, plan.seed + 1, span=SPAN)
             outcome.figures.update(await Mixed(here, fresh, ends, random.Random(plan.seed)).run())
     rows = [[name.replace("_", " "), value] for name, value in outcome.figures.items()]
     title = f"{STREAMS} streams of {CONTEXT} tokens; keystrokes of {KEYSTROKE}; times in ms, rates per s"
