@@ -20,8 +20,6 @@ STREAMS = 8
 CONTEXT = 512
 TYPED = 3
 """Tokens of the source that are typed between two requests of a stream."""
-SPAN = 192
-"""Tokens that are typed in one document of mixed load: what all work on fits into the context."""
 ANSWER = 24
 KEYSTROKE = 12
 LONG = 2000
@@ -51,28 +49,24 @@ class Plan:
 
 @dataclass(slots=True)
 class Stream:
-    """Documents that are typed on: each request's text is a little longer than the one before."""
+    """A document that is typed on: each request's text is a little longer than the one before."""
 
     name: str
     source: Sequence[int]
     start: int
-    span: int = 0
-    """Tokens after which it goes on in another document; 0: never."""
     typed: int = 0
 
     def following(self) -> list[int]:
         """The tokens of its next request."""
         self.typed += TYPED
-        if self.span and self.typed > self.span:
-            self.start, self.typed = self.start + CONTEXT + self.span, TYPED
         return [self.source[(self.start + n) % len(self.source)] for n in range(CONTEXT + self.typed)]
 
 
-def streams(here: Direct, seed: int, count: int = STREAMS, span: int = 0) -> list[Stream]:
+def streams(here: Direct, seed: int, count: int = STREAMS) -> list[Stream]:
     """Documents that share nothing."""
     apart = len(here.ids) // count
     shift = random.Random(seed).randrange(apart)
-    return [Stream(f"stream {n}", here.ids, n * apart + shift, span) for n in range(count)]
+    return [Stream(f"stream {n}", here.ids, n * apart + shift) for n in range(count)]
 
 
 async def answered(here: Direct, stream: Stream) -> Timed:
@@ -204,7 +198,7 @@ class Mixed:
     chance: random.Random
     longest: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     asked: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    for_ever: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    for_ever: int = 0
 
     async def client(self, stream: Stream, lane: Lane, most: int, think_s: float) -> None:
         """Ask, wait, think, ask again; every fourth request is abandoned."""
@@ -221,7 +215,7 @@ class Mixed:
             began = time.perf_counter()
             patience = self.chance.uniform(0, 0.3) if self.chance.random() < 0.25 else FOR_EVER_S
             _, waiting = await asyncio.wait(jobs, timeout=patience)
-            self.for_ever[lane] += len(waiting) if patience == FOR_EVER_S else 0
+            self.for_ever += len(waiting) if patience == FOR_EVER_S else 0
             for job in jobs:
                 job.cancel()
             await asyncio.gather(*jobs, return_exceptions=True)
@@ -238,8 +232,7 @@ class Mixed:
         await asyncio.gather(*clients)
         return {
             "mixed_requests": float(sum(self.asked.values())),
-            "mixed_for_ever": float(sum(self.for_ever.values())),
-            **{f"mixed_for_ever_{lane}": float(n) for lane, n in self.for_ever.items() if n},
+            "mixed_for_ever": float(self.for_ever),
             **{f"mixed_longest_{lane}": self.longest[lane] for lane in LANES if lane in self.asked},
         }
 
@@ -263,7 +256,7 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
         outcome.figures.update(await beside(here, made, plan.limit, step))
         if plan.minutes:
             ends = time.perf_counter() + plan.minutes * 60
-            fresh = streams(here, plan.seed + 1, span=SPAN)
+            fresh = streams(here, plan.seed + 1)
             outcome.figures.update(await Mixed(here, fresh, ends, random.Random(plan.seed)).run())
     rows = [[name.replace("_", " "), value] for name, value in outcome.figures.items()]
     title = f"{STREAMS} streams of {CONTEXT} tokens; keystrokes of {KEYSTROKE}; times in ms, rates per s"
