@@ -19,7 +19,8 @@ URGENT = LANES.index("alternative")
 """Lanes up to this one interrupt a decode that holds only prompt rows of the others."""
 WARM = LANES.index("warm")
 AGED_S = 5.0
-"""Who has waited so long to start counts as urgent as a keystroke, until it has run for as long."""
+"""Who has waited for so much longer than it has run counts as urgent as a keystroke, until it has run for as
+long. Moments of running do not make up for the wait: others may take the cells back at once."""
 _CROWDED_S = 1.0
 """Requests of different clients closer together than this are worth waiting for."""
 
@@ -34,22 +35,31 @@ class Ticket:
     cancelled_at_decode: int = -1
     """Number of decode calls finished when the cancel arrived, for the count of slices after it."""
 
-    started: float | None = None
-    """None: it waits."""
+    running: bool = False
 
     def __post_init__(self) -> None:
         self.followed = self.job.follow
         """Somebody reads its text along; may become so at any time."""
         self.lane = LANES.index(self.job.lane)
-        self.waiting = self.submitted
-        """Since when it waited, or waits."""
+        self._since = self.submitted
+        """When it last began to wait or to run."""
+        self._owed = 0.0
+        """Seconds that it had waited until then, less those that it had run."""
 
     @property
     def turn(self) -> int:
-        """The lane that it counts as when cells and turns are given."""
+        """The lane that it counts as when cells, turns and rows are given."""
+        passed = time.perf_counter() - self._since
+        if not self.running:
+            return 0 if self._owed + passed >= AGED_S else self.lane
+        return 0 if self._owed >= AGED_S and self._owed > passed else self.lane
+
+    def turned(self, running: bool) -> None:
+        """From now on it runs, or waits."""
         now = time.perf_counter()
-        begun = self.started if self.started is not None else now
-        return 0 if begun - self.waiting >= AGED_S > now - begun else self.lane
+        passed = now - self._since
+        self._owed = max(0.0, self._owed - passed) if self.running else self._owed + passed
+        self._since, self.running = now, running
 
     def age_ms(self) -> float:
         """Milliseconds since submission."""
@@ -168,14 +178,14 @@ class Lanes:
         with self._changed:
             self._waiting.remove(ticket)
             self._running.append(ticket)
-            ticket.started = time.perf_counter()
+            ticket.turned(running=True)
 
     def put_back(self, ticket: Ticket) -> None:
         """A running job waits again."""
         with self._changed:
             self._running.remove(ticket)
             self._waiting.append(ticket)
-            ticket.waiting, ticket.started = time.perf_counter(), None
+            ticket.turned(running=False)
 
     def finish(self, ticket: Ticket) -> None:
         """A running job is over."""

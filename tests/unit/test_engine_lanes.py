@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
+from support.ticking import Ticking, ids, ticking
 
+from daemon.engine.costs import RowCosts
 from daemon.engine.frames import Submit
 from daemon.engine.lanes import AGED_S, Lanes
+from daemon.nouns import Limits
+
+__all__ = ["ticking"]
 
 
 def lanes(slots: int = 8) -> tuple[Lanes, list[str]]:
@@ -49,6 +55,41 @@ def test_who_waited_long_comes_before_fresh_keystrokes(monkeypatch: pytest.Monke
     assert ticket.turn == ticket.lane
     made.put_back(ticket)
     assert ticket.turn == ticket.lane
+
+
+def test_who_runs_for_moments_only_has_waited_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = lanes()
+    made.submit(Submit(id="long", tokens=b"", lane="long"))
+    ticket = made.following()
+    assert ticket is not None
+    now, turns = time.perf_counter(), []
+    for moment in (0.4, 0.5, 0.9, 1.0, 1.5, 2.4, 2.6):
+        monkeypatch.setattr(time, "perf_counter", lambda at=now + moment * AGED_S: at)
+        turns.append(ticket.turn)
+        (made.put_back if ticket.running else made.start)(ticket)
+    assert turns == [4, 4, 4, 4, 0, 0, 4]
+
+
+@pytest.mark.parametrize("waited", [0.0, AGED_S])
+def test_who_waited_long_gets_a_row_in_every_tick(
+    ticking: Callable[..., Ticking], monkeypatch: pytest.MonkeyPatch, waited: float
+) -> None:
+    made, alone, limits = ticking(), ticking(), Limits(lines="free", tokens=40)
+    made.loop.batching.costs = RowCosts(((1, 10.0), (2, 30.0)), 64)
+    prompts = (ids(20, seed) for seed in range(200))
+    talkative = (prompt for prompt in prompts if alone.ask(prompt, limits=limits).stop == "limit")
+    long = made.submit(next(talkative), lane="long", limits=limits)
+    now = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + waited)
+    key = made.submit(next(talkative), limits=limits)
+    made.tick(8)
+    before = len(made.batches)
+    made.tick(6)
+    together = [len(parts) for parts in made.batches[before:]]
+    assert (together == [2] * 6) == (waited > 0)
+    for job in (long, key):
+        made.loop.lanes.cancel(job, "cancelled")
+    made.finish(long, key)
 
 
 def test_clients_take_turns_inside_a_lane() -> None:
