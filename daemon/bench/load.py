@@ -33,6 +33,8 @@ BOXES = 3
 """Most times that few streams type."""
 PROBES = 8
 """Most further numbers of streams that are tried on each side."""
+PROBE_S = 60.0
+"""Longest time of a try: to see that a pipeline is too slow for the limit takes less than to see how slow."""
 _FIRST = {"": 4, "_naive": 1}
 """Where the search begins."""
 _NAIVE: dict[str, Any] = {
@@ -68,13 +70,13 @@ class Field:
     progress: Progress
     found: dict[tuple[str, int], Crowd] = field(default_factory=dict)
 
-    async def crowd(self, name: str, count: int) -> Crowd:
+    async def crowd(self, name: str, count: int, seconds: float) -> Crowd:
         """`count` streams against one side; few of them again, until enough questions stood for the limit."""
         plan = self.plan
         made = Crowd(0.0, ())
         for again in range(BOXES):
-            streams = typists.streams(self.library, count, plan.seconds, plan.seed + again)
-            made += await crowd.play(self.sides[name], streams, plan.seconds)
+            streams = typists.streams(self.library, count, seconds, plan.seed + again)
+            made += await crowd.play(self.sides[name], streams, seconds)
             if sum(asked.stood >= loadtable.LIMIT_MS for asked in made.asked) >= stats.FEW:
                 break
         self.found[name, count] = made
@@ -85,7 +87,7 @@ class Field:
         """Most streams that one side serves within the limit."""
 
         async def serves(count: int) -> bool:
-            return loadtable.served(await self.crowd(name, count))
+            return loadtable.served(await self.crowd(name, count, min(self.plan.seconds, PROBE_S)))
 
         known = {count: loadtable.served(made) for (side, count), made in self.found.items() if side == name}
         return await most(serves, known, _FIRST[name])
@@ -155,7 +157,7 @@ async def run(plan: Plan, progress: Progress) -> Outcome:
     async with prepared(plan, progress) as here:
         for count in plan.streams:
             for name in here.sides:
-                await here.crowd(name, count)
+                await here.crowd(name, count, plan.seconds)
         most_served = {name: await here.most(name) for name in here.sides}
     outcome = here.outcome
     cell = stats.ratio(outcome.profile["kv_bytes"], outcome.profile["context"])
