@@ -3,8 +3,8 @@
 The most urgent lane that wants anything takes its rows: one for each answer in progress, then prompt slices
 up to the tick's budget. An eighth of the time that this takes is credited to all other lanes together; they
 take turns, and their rows are paid with what they add to the tick. So no lane starves, a long answer gets a
-row per tick where that is cheap, and a keystroke is slowed down by an eighth at most, unless the other waited
-for cells so long that it counts as urgent (lanes.AGED_S).
+row per tick where that is cheap, and a keystroke is slowed down by an eighth at most: beside an answer that
+waited long for its cells, by a row per tick (lanes.AGED_S).
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Loop:
         works = self._desk.works
         self._resume([work for work in works if work.run.ticket.due or not len(work.want.rows)])
         for work in works:
-            work.lane = work.run.ticket.turn
+            work.lane = work.run.ticket.turn if work.answers else work.run.ticket.lane
         for work in works:
             if work.leader is not None:
                 work.leader.lane = min(work.leader.lane, work.lane)

@@ -81,6 +81,12 @@ class Work:
         """Fewer threads may compute its rows: it answers what nobody asked for yet."""
         return self.lane == WARM and not self.run.job.warm
 
+    @property
+    def answers(self) -> bool:
+        """It wants rows of an answer that somebody asked for, not of a prompt: few, so that they may come in
+        every tick when it has waited long."""
+        return 0 < self.want.outputs == len(self.want.rows) and self.run.ticket.lane != WARM
+
     def displace(self) -> None:
         """Leave the cells to others; the next step begins again, from what is left of them."""
         self._leave(keep=self.run.job.cache)

@@ -70,15 +70,23 @@ def test_who_runs_for_moments_only_has_waited_all_the_same(monkeypatch: pytest.M
     assert turns == [4, 4, 4, 4, 0, 0, 4]
 
 
-@pytest.mark.parametrize("waited", [0.0, AGED_S])
-def test_who_waited_long_gets_a_row_in_every_tick(
-    ticking: Callable[..., Ticking], monkeypatch: pytest.MonkeyPatch, waited: float
+@pytest.mark.parametrize(
+    ("waited", "evaluated", "every"), [(AGED_S, True, True), (0.0, True, False), (AGED_S, False, False)]
+)
+def test_an_answer_that_waited_long_gets_a_row_in_every_tick_its_prompt_does_not(
+    ticking: Callable[..., Ticking],
+    monkeypatch: pytest.MonkeyPatch,
+    waited: float,
+    evaluated: bool,
+    every: bool,
 ) -> None:
     made, alone, limits = ticking(), ticking(), Limits(lines="free", tokens=40)
     made.loop.batching.costs = RowCosts(((1, 10.0), (2, 30.0)), 64)
     prompts = (ids(20, seed) for seed in range(200))
     talkative = (prompt for prompt in prompts if alone.ask(prompt, limits=limits).stop == "limit")
-    long = made.submit(next(talkative), lane="long", limits=limits)
+    prompt = next(talkative)
+    made.ask(prompt if evaluated else ids(20, 999), warm=True)
+    long = made.submit(prompt, lane="long", limits=limits)
     now = time.perf_counter
     monkeypatch.setattr(time, "perf_counter", lambda: now() + waited)
     key = made.submit(next(talkative), limits=limits)
@@ -86,7 +94,7 @@ def test_who_waited_long_gets_a_row_in_every_tick(
     before = len(made.batches)
     made.tick(6)
     together = [len(parts) for parts in made.batches[before:]]
-    assert (together == [2] * 6) == (waited > 0)
+    assert (together == [2] * 6) == every
     for job in (long, key):
         made.loop.lanes.cancel(job, "cancelled")
     made.finish(long, key)
