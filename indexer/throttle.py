@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 
@@ -14,6 +15,7 @@ from indexer.battery import on_battery
 from indexer.frames import Battery
 
 _NICE = 10
+_GROUP_NICE = 19
 _BURST_S = 0.25
 """CPU seconds that may be spent at once after a rest."""
 _LOOK_S = 10.0
@@ -34,6 +36,15 @@ def lower_priority() -> None:
             me.ionice(psutil.IOPRIO_LOW)
         elif sys.platform == "linux":
             me.ionice(psutil.IOPRIO_CLASS_BE, 7)
+    _lower_session()
+
+
+def _lower_session() -> None:
+    """Linux divides time among sessions first (sched(7), autogroup): inside a session of its own a process is
+    as nice as it likes, and another session's is not helped by it."""
+    if sys.platform == "linux" and os.getsid(0) == os.getpid():
+        with contextlib.suppress(OSError):  # this kernel, or its settings, has none
+            Path("/proc/self/autogroup").write_text(str(_GROUP_NICE), encoding="ascii")
 
 
 class Throttle:
