@@ -26,7 +26,8 @@ from daemon.errors import BadRequest
 from daemon.settings import Server
 
 STREAMS = (50, 100, 200)
-SECONDS = 60
+SECONDS = 150
+"""A question stands for LONGEST_S at most: who takes longer is seen to take as long, not how much longer."""
 TOKENS = 32
 """Enough for a line; the limit of both sides."""
 BOXES = 3
