@@ -16,6 +16,7 @@ from indexer.frames import Battery
 
 _NICE = 10
 _GROUP_NICE = 19
+"""Of a whole session, which does nothing but this: the least weight that there is."""
 _BURST_S = 0.25
 """CPU seconds that may be spent at once after a rest."""
 _LOOK_S = 10.0

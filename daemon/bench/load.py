@@ -27,7 +27,7 @@ from daemon.settings import Server
 
 STREAMS = (50, 100, 200)
 SECONDS = 150
-"""A question stands for LONGEST_S at most: who takes longer is seen to take as long, not how much longer."""
+"""Longer than typists.LONGEST_S: a time beyond that is known to be longer, not how much."""
 TOKENS = 32
 """Enough for a line; the limit of both sides."""
 BOXES = 3
