@@ -42,10 +42,17 @@ def lower_priority() -> None:
 
 def _lower_session() -> None:
     """Linux divides time among sessions first (sched(7), autogroup): inside a session of its own a process is
-    as nice as it likes, and another session's is not helped by it."""
-    if sys.platform == "linux" and os.getsid(0) == os.getpid():
-        with contextlib.suppress(OSError):  # this kernel, or its settings, has none
-            Path("/proc/self/autogroup").write_text(str(_GROUP_NICE), encoding="ascii")
+    as nice as it likes, and another session's is not helped by it. The kernel takes one such wish of an
+    ordinary user per 100 ms, whoever made the last one (EAGAIN)."""
+    if sys.platform != "linux" or os.getsid(0) != os.getpid():
+        return
+    with contextlib.suppress(OSError):  # this kernel, or its settings, has none
+        for _ in range(10):
+            try:
+                Path("/proc/self/autogroup").write_text(str(_GROUP_NICE), encoding="ascii")
+                return
+            except BlockingIOError:
+                time.sleep(0.1)
 
 
 class Throttle:
