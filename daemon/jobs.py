@@ -32,7 +32,7 @@ def job(job_id: str, planned: Planned, index: Path | None, guesses: bytes, follo
         limits=request.limits,
         sampling=request.sampling,
         warm=request.warm,
-        lane=_lane(request),
+        lane=lane(request),
         client=request.client,
         cache=request.cache,
         margins=request.margins,
@@ -44,7 +44,8 @@ def job(job_id: str, planned: Planned, index: Path | None, guesses: bytes, follo
     )
 
 
-def _lane(request: CompletionRequest) -> Lane:
+def lane(request: CompletionRequest) -> Lane:
+    """Who comes first, see engine/lanes.py."""
     if request.warm:
         return "warm"
     if request.limits.tokens > _LONG:

@@ -24,7 +24,7 @@ from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
-from daemon.jobs import job
+from daemon.jobs import job, lane
 from daemon.nouns import UNANSWERED, Completion, CompletionRequest, Generation
 from daemon.observe.metrics import Metrics
 from daemon.pacing import Pacing
@@ -60,7 +60,7 @@ class Pipeline:
         self.mirror.left_out = lambda path: self._projects.of(path).off
         self._recoverer = Recoverer(self.mirror, self.readers)
         self._planning: tuple[str, Planner] | None = None
-        self._runs = Runs(engine, metrics, settings.complete.coalesce_ms)
+        self._runs = Runs(engine, metrics, settings.complete.coalesce_ms, settings.engine.concurrency)
         self._runs.unowned = self._unowned
         self._idle = Idle(engine)
         self.recall = Recall(engine, self.readers, settings.recall, self._job)
@@ -104,6 +104,8 @@ class Pipeline:
     ) -> Completion:
         """By the engine, now."""
         with self._turn(asked) as turn:
+            if lane(asked) == "keystroke" and (over := await self._runs.let_in(turn)):
+                return Emitter(asked).finish(over)
             planned = await self._planned(planner, asked)
             self._metrics.planned(planned.prompt)
             emitter = Emitter(planned.request, planned.request.replaces)

@@ -19,6 +19,7 @@ from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.nouns import CompletionRequest, Counters, Generation
 from daemon.observe.metrics import Metrics
+from daemon.runs.gate import Gate
 from daemon.runs.seats import Run, Seat, Turn, question
 
 _SUPERSEDED = Generation(text="", stop="superseded")
@@ -28,15 +29,20 @@ _TOLD_S = 0.5
 """How long a superseded request waits for the engine to say what it did: one that is busy with others may not
 look at it for long, and the queue must not hold what nobody wants."""
 
+_AHEAD = 2
+"""So many times as many are planned: whenever the engine has answered one, it finds the next one ready."""
+
 
 class Runs:
     """All runs of one engine, for one event loop. The newest request of a client wins."""
 
-    def __init__(self, engine: Engine, metrics: Metrics, within_ms: int) -> None:
-        """Requests `within_ms` of each other may share a run; 0: none do."""
+    def __init__(self, engine: Engine, metrics: Metrics, within_ms: int, slots: int) -> None:
+        """Requests `within_ms` of each other may share a run; 0: none do. `slots`: keystrokes that the
+        engine answers at once."""
         self._engine = engine
         self._metrics = metrics
         self._within = within_ms / 1000.0
+        self._gate = Gate(_AHEAD * slots)
         self._runs: list[Run] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: dict[str, list[Turn]] = {}
@@ -66,9 +72,17 @@ class Runs:
         try:
             yield turn
         finally:
+            self._gate.leave(turn)
             turns.remove(turn)
             if not turns:
                 del self._turns[asked.client]
+
+    async def let_in(self, turn: Turn) -> Generation | None:
+        """Wait until a turn is to be planned, one that has no run to share; else what becomes of it."""
+        if turn.hope is not None or await self._gate.let_in(turn):
+            return None
+        self._metrics.count("unplanned", "superseded" if turn.over else "time")
+        return _SUPERSEDED if turn.over else Generation(text="", stop="time")
 
     @contextlib.contextmanager
     def seat(self, turn: Turn, planned: Planned, job: Submit) -> Iterator[Seat]:
@@ -177,6 +191,7 @@ class Runs:
         """These are over. A run ends with the last of its seats, and its work is told to the last of them."""
         for turn in turns:
             turn.over = True
+            self._gate.leave(turn)
             if turn.seat is None:
                 continue
             run = turn.seat.run

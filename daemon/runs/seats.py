@@ -59,6 +59,10 @@ class Turn:
     """The run that says what was typed since it began, or may yet say it."""
     over: bool = False
     """A newer request of the client took over."""
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it waits at the gate no longer."""
+    waited_ms: float = 0.0
+    """For so long it did."""
     seat: Seat | None = None
 
     @property
@@ -213,7 +217,7 @@ class Seat:
             return self.cut("superseded")
         work = whole.counters if self.run.carrier is self else Counters()
         if not self._joined:
-            return msgspec.structs.replace(whole, counters=work)
+            return msgspec.structs.replace(whole, counters=work, timings=self._timings(whole.timings))
         agreed = whole.text.startswith(self._typed)
         return msgspec.structs.replace(
             whole,
@@ -222,6 +226,12 @@ class Seat:
             timings=Timings(first=self._first, total=self._age_ms()),
             joined=self._joined,
         )
+
+    def _timings(self, its: Timings) -> Timings:
+        """The engine's, from the moment that the request came: the engine was not told of it at once."""
+        waited = self.turn.waited_ms
+        first = its.first + waited if its.first else 0.0
+        return msgspec.structs.replace(its, queued=its.queued + waited, first=first, total=its.total + waited)
 
     def _age_ms(self) -> float:
         return (asyncio.get_running_loop().time() - self.turn.begun) * 1000.0
