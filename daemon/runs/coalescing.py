@@ -28,7 +28,6 @@ _LATE_S = 0.1
 _TOLD_S = 0.5
 """How long a superseded request waits for the engine to say what it did: one that is busy with others may not
 look at it for long, and the queue must not hold what nobody wants."""
-
 _AHEAD = 2
 """So many times as many are planned: whenever the engine has answered one, it finds the next one ready."""
 

@@ -2,7 +2,7 @@
 
 An engine that is asked by more people than it can answer finds most requests superseded before their turn
 comes. What a plan takes of the machine is then taken from the engine, for nothing: with 200 people on two
-cores, two fifths of its time.
+cores, more than a third of one.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ __all__ = ["typing"]
 MOST = 2 * Engine().concurrency
 
 
-def turn(typing: Typing, name: str, until: float | None = None) -> Turn:
+def turn(typing: Typing, name: str) -> Turn:
     asked = typing.ask("total", name)
-    return Turn(name, asked, question(asked), 0.0, until)
+    return Turn(name, asked, question(asked), 0.0)
 
 
 async def crowd(typing: Typing) -> list[asyncio.Task[Completion]]:
