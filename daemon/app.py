@@ -94,7 +94,7 @@ class _Life:
         self._indexing = IndexingClient(settings, self._projects)
         self._pipeline.working = self._indexing.working
         self._ledger = Ledger(paths.state_dir() / "ledger.db", settings.ledger)
-        self._pipeline.record = self._record
+        self._pipeline.record, self._pipeline.unplanned = self._record, self._unplanned
         self._acceptance = Acceptance(
             self._ledger, self._text_of, on=settings.ledger.on, left_out=self._pipeline.mirror.left_out
         )
@@ -116,6 +116,11 @@ class _Life:
         """A ledger row of what one request went through."""
         if (profile := self._engine.profile) is not None:
             self._ledger.add(replay.entry(*passed, profile=profile, build=self._hello.build))
+
+    def _unplanned(self, *passed: Any) -> None:
+        """The row of a request that nothing was planned for."""
+        model = self._engine.profile
+        self._ledger.add(replay.unplanned(*passed, profile=model, build=self._hello.build))
 
     def _text_of(self, path: str) -> str | None:
         document = known(self._pipeline.mirror, path)
@@ -185,7 +190,7 @@ class _Life:
         self._engine.attach(client)
         await client.start()
         await client.ready.wait()
-        await self._pipeline.prepare()
+        await self._pipeline.planning.prepare()
         self._indexing.vocabulary(client.vocabulary[0])
 
     async def _unload(self) -> None:
@@ -213,7 +218,7 @@ class _Life:
                 report=await self._engine.report(),
                 missing=self._engine.missing,
                 vocabulary_note=self._engine.vocabulary[1],
-                planning_note=self._pipeline.note,
+                planning_note=self._pipeline.planning.note,
                 metrics=self._metrics.snapshot(),
                 notes=self._notes,
                 index=self._indexing.facts(),

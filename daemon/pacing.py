@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,13 +80,12 @@ class Pacing:
         self._waits = self._spared = 0
         self._waited_s = 0.0
 
-    @asynccontextmanager
-    async def turn(self, request: CompletionRequest, profile: EngineProfile | None) -> AsyncIterator[Pace]:
-        """A request from the end of its wait to its answer. The caller looks at `late`, sets `answered`."""
+    async def turn(self, request: CompletionRequest, profile: EngineProfile | None) -> Pace:
+        """Returns at the end of the request's wait. The caller looks at `late`, and sets `answered`."""
         pace = self._arrived(request, profile)
         if not pace.woken.is_set():
             await pace.woken.wait()
-        yield pace
+        return pace
 
     def known(self, request: CompletionRequest, profile: EngineProfile | None) -> None:
         """A request whose answer is known, and waits for nothing."""

@@ -11,11 +11,10 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import msgspec
 
-from daemon.context.layout import Layout
 from daemon.context.planner import Planned, Planner
 from daemon.documents.mirror import Mirror
 from daemon.documents.opening import opening
@@ -25,9 +24,10 @@ from daemon.engine.protocol import Engine
 from daemon.errors import Loading, NotSupported, Vanished
 from daemon.idle import Idle
 from daemon.jobs import job, lane
-from daemon.nouns import UNANSWERED, Completion, CompletionRequest, Generation
+from daemon.nouns import UNANSWERED, Completion, CompletionRequest, Generation, StopReason, Timings
 from daemon.observe.metrics import Metrics
 from daemon.pacing import Pacing
+from daemon.planning import Planning
 from daemon.polish.emit import Emitter
 from daemon.power import Policy, Unused, fitted
 from daemon.projects import Projects
@@ -37,7 +37,6 @@ from daemon.runs.coalescing import Runs
 from daemon.runs.seats import Run, Seat, Turn
 from daemon.settings import Settings
 from daemon.switches import OFF, hushed
-from daemon.tokenizer import tokenizer_of
 
 OnText = Callable[[str], Awaitable[None]]
 Record = Callable[[Planned, Submit, Generation, Completion], None]
@@ -59,7 +58,7 @@ class Pipeline:
         self.mirror.noticed = self.noticed
         self.mirror.left_out = lambda path: self._projects.of(path).off
         self._recoverer = Recoverer(self.mirror, self.readers)
-        self._planning: tuple[str, Planner] | None = None
+        self.planning = Planning(engine, self.mirror, self.readers, settings.context)
         self._runs = Runs(engine, metrics, settings.complete.coalesce_ms, settings.engine.concurrency)
         self._runs.unowned = self._unowned
         self._idle = Idle(engine)
@@ -70,13 +69,13 @@ class Pipeline:
         self.power = Policy(settings.power)
         self.unused = Unused(settings.power.unload_minutes)
         self.recall.prefetch.allowed = lambda: self.power.now.prefetch
-        self.note = ""
-        """What is degraded in planning, for status; empty when nothing is."""
         self.working: Callable[[], None] = lambda: None
         """Called when a completion begins and when it ends."""
         self.record: Record = lambda *_: None
         """Called with what every request went through, also when nobody waits for its answer any more, and
         with every run that no request counts."""
+        self.unplanned: Callable[[CompletionRequest, Completion], None] = lambda *_: None
+        """Called with every request that was over before anything was planned for it."""
 
     async def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Answer one request; cancelling the awaiting task ends its part in the engine's work.
@@ -88,25 +87,28 @@ class Pipeline:
         request, off = self._allowed(self._named(request))
         if off:
             self.recall.forget(request.path)
-            return Emitter(request).finish(Generation(text="", stop="off", note=off))
-        planner = self._planner()
+            return self._unplanned(request, "off", began, off)
+        planner = self.planning.planner()
         if (known := self._remembered(planner, request, began)) is not None:
             return await self._known(known, on_text)
-        async with self.pacing.turn(request, self._engine.profile) as pace:
-            if pace.late:
-                return Emitter(request).finish(Generation(text="", stop="superseded"))
-            done = await self._answered(planner, request, on_text)
-            pace.answered = done.stop != "superseded"
+        with self._waiting(request, began):
+            pace = await self.pacing.turn(request, self._engine.profile)
+        if pace.late:
+            return self._unplanned(request, "superseded", began)
+        done = await self._answered(planner, request, on_text, began)
+        pace.answered = done.stop != "superseded"
         return done
 
     async def _answered(
-        self, planner: Planner, asked: CompletionRequest, on_text: OnText | None
+        self, planner: Planner, asked: CompletionRequest, on_text: OnText | None, began: float
     ) -> Completion:
         """By the engine, now."""
         with self._turn(asked) as turn:
-            if lane(asked) == "keystroke" and (over := await self._runs.let_in(turn)):
-                return Emitter(asked).finish(over)
-            planned = await self._planned(planner, asked)
+            with self._waiting(asked, began):
+                over = await self._runs.let_in(turn) if lane(asked) == "keystroke" else None
+                if over is not None:
+                    return self._unplanned(asked, over, began)
+                planned = await self._planned(planner, asked)
             self._metrics.planned(planned.prompt)
             emitter = Emitter(planned.request, planned.request.replaces)
             job = self._job(turn.id, planned, follow=on_text is not None)
@@ -160,6 +162,24 @@ class Pipeline:
             self._completed(seat, seat.cut("cancelled", note=note), emitter)
             raise
         return generation
+
+    @contextlib.contextmanager
+    def _waiting(self, request: CompletionRequest, began: float) -> Iterator[None]:
+        """Nothing is planned yet, and whoever asked may leave."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._unplanned(request, "cancelled", began)
+            raise
+
+    def _unplanned(
+        self, request: CompletionRequest, stop: StopReason, began: float, note: str = ""
+    ) -> Completion:
+        """The completion, recorded, of a request that is over before anything was planned for it."""
+        ms = (time.perf_counter() - began) * 1000.0
+        over = Generation(text="", stop=stop, note=note, timings=Timings(queued=ms, total=ms))
+        self.unplanned(request, completion := Emitter(request).finish(over))
+        return completion
 
     def _completed(self, seat: Seat, generation: Generation, emitter: Emitter) -> Completion:
         """The completion, recorded: also when nobody waits for it any more."""
@@ -218,7 +238,7 @@ class Pipeline:
     def _job(self, job_id: str, planned: Planned, follow: bool = False) -> Submit:
         path = planned.request.path
         found = self.readers.find(path) if path and self._settings.engine.draft != "off" else None
-        guesses = self.recall.similar.guesses(planned, self._planner().layout)
+        guesses = self.recall.similar.guesses(planned, self.planning.planner().layout)
         return job(job_id, planned, found.reader.path if found else None, guesses, follow)
 
     @contextlib.contextmanager
@@ -233,26 +253,6 @@ class Pipeline:
         finally:
             self.working()
             self.unused.used()
-
-    async def prepare(self) -> None:
-        """Build what planning needs beside the loop, so that the first keystroke does not wait for it."""
-        with contextlib.suppress(Loading, NotSupported):
-            await asyncio.to_thread(self._planner)
-
-    def _planner(self) -> Planner:
-        profile = self._engine.profile
-        path, note = self._engine.vocabulary
-        if profile is None or not path:
-            state = self._engine.state
-            raise Loading(
-                f"the engine is {state.phase}: {state.detail}".rstrip(": "), "Try again in a moment"
-            )
-        if self._planning is None or self._planning[0] != path:
-            self.note = "" if profile.model.fim.usable else "plain prefix: the model has no FIM tokens"
-            tokenizer = tokenizer_of(Path(path), note, Path(profile.model.path))
-            layout = Layout(tokenizer, profile, self._settings.context)
-            self._planning = (path, Planner(layout, self.mirror, self.readers, self._settings.context))
-        return self._planning[1]
 
     def _rest(self, planner: Planner, planned: Planned) -> None:
         """Nobody waits any more: make the next answer here better."""
@@ -272,7 +272,7 @@ class Pipeline:
         with contextlib.suppress(Loading, NotSupported):
             request = opening(self.mirror, client, path)
             if request is not None and not (allowed := self._allowed(request))[1]:
-                planner = self._planner()
+                planner = self.planning.planner()
                 self._idle.after(planner, planner.plan(allowed[0]), opened=True)
 
     async def close(self) -> None:

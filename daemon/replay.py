@@ -14,7 +14,7 @@ from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
 from daemon.errors import BadRequest, EngineFailed, Loading, NotSupported
 from daemon.machine import EngineProfile
-from daemon.nouns import Completion, Counters, Generation, Noun, StopReason, Timings
+from daemon.nouns import Completion, CompletionRequest, Counters, Generation, Noun, StopReason, Timings
 from daemon.observe.entries import Content, Entry
 from indexer.tokens import to_ids
 
@@ -77,6 +77,30 @@ def entry(
         coalesced=completion.coalesced, recall=completion.recall,
         content=None if planned.document.why == DENIED else _content(job, generation, completion),
     )  # fmt: skip
+
+
+def unplanned(
+    request: CompletionRequest, completion: Completion, *, profile: EngineProfile | None, build: str
+) -> Entry:
+    """The row of a request that was over before anything was planned for it: it has no prompt, and no text
+    is kept. `profile`: None while no model is loaded."""
+    model = profile.model if profile is not None else None
+    return Entry(
+        id=request.id,
+        when=time.time(),
+        client=request.client,
+        door=request.door,
+        path=request.path or "",
+        language=request.language or "",
+        model=model.name if model else "",
+        sha256=model.sha256 if model else "",
+        build=build,
+        found=request.found,
+        timings=completion.timings,
+        warm=request.warm,
+        stop=completion.stop,
+        note=completion.note or "nothing was planned for it",
+    )
 
 
 def _content(job: Submit, generation: Generation, completion: Completion) -> Content:

@@ -40,7 +40,7 @@ LAYERS = (
     ("daemon/replay.py", 9),
     ("daemon/idle.py", 8),
     ("daemon/jobs.py", 8),
-    ("daemon/tokenizer.py", 8),
+    ("daemon/planning.py", 8),
     ("daemon/runs/", 8),
     ("daemon/recall/", 8),
     ("daemon/context/", 7),

@@ -43,9 +43,8 @@ def _draw(body: _Body) -> None:
         what = f"{lost['tier']} {lost['source']}: {lost['tokens']} tokens, score {lost['score']:.2f}"
         console.print(f"  lost   {palette.visible(what)}, {palette.visible(lost['why'])}")
     if body["prompt"] is None:
-        console.print(
-            "\nprompt and answer are no longer kept (for ledger.keep_text_minutes, while the daemon runs)"
-        )
+        gone = "prompt and answer are no longer kept (for ledger.keep_text_minutes, while the daemon runs)"
+        console.print(f"\n{gone}" if body["segments"] else "\nno prompt was made")
         return
     whole = Text()
     for segment in body["prompt"]:

@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from daemon.context.planner import Planned
 from daemon.engine.frames import Submit
 from daemon.engine.protocol import Engine
-from daemon.nouns import CompletionRequest, Counters, Generation
+from daemon.nouns import CompletionRequest, Counters, Generation, StopReason
 from daemon.observe.metrics import Metrics
 from daemon.runs.gate import Gate
 from daemon.runs.seats import Run, Seat, Turn, question
@@ -76,12 +76,13 @@ class Runs:
             if not turns:
                 del self._turns[asked.client]
 
-    async def let_in(self, turn: Turn) -> Generation | None:
-        """Wait until a turn is to be planned, one that has no run to share; else what becomes of it."""
+    async def let_in(self, turn: Turn) -> StopReason | None:
+        """Wait until a turn is to be planned, one that has no run to share; else why it is over."""
         if turn.hope is not None or await self._gate.let_in(turn):
             return None
-        self._metrics.count("unplanned", "superseded" if turn.over else "time")
-        return _SUPERSEDED if turn.over else Generation(text="", stop="time")
+        stop: StopReason = "superseded" if turn.over else "time"
+        self._metrics.count("unplanned", stop)
+        return stop
 
     @contextlib.contextmanager
     def seat(self, turn: Turn, planned: Planned, job: Submit) -> Iterator[Seat]:

@@ -188,6 +188,9 @@ async def _standing(
     pipeline.record = lambda *passed: ledger.add(
         replay.entry(*passed, profile=engine.profile or PROFILE, build="b")
     )
+    pipeline.unplanned = lambda *passed: ledger.add(
+        replay.unplanned(*passed, profile=engine.profile, build="b")
+    )
     clock = [0.0]
     feedback = Acceptance(
         ledger,

@@ -80,7 +80,7 @@ async def engine(tmp_path: Path) -> ScriptedEngine:
 @pytest.fixture
 async def pipeline(engine: ScriptedEngine, root: Path) -> AsyncIterator[Pipeline]:
     made = Pipeline(engine, SETTINGS, Metrics())
-    await made.prepare()
+    await made.planning.prepare()
     yield made
     await made.close()
 

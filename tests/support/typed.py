@@ -31,7 +31,8 @@ PRE, MID, SUF = 256, 257, 258
 
 
 class Typing:
-    """`rows` are what every request went through, as the ledger would get it."""
+    """`rows` are what every request went through, `unplanned` those that were over before, as the ledger
+    would get them."""
 
     def __init__(
         self,
@@ -49,6 +50,8 @@ class Typing:
         self.pipeline = Pipeline(self.engine, settings, self.metrics)
         self.rows: list[tuple[Planned, Submit, Generation, Completion]] = []
         self.pipeline.record = lambda *passed: self.rows.append(passed)
+        self.unplanned: list[tuple[CompletionRequest, Completion]] = []
+        self.pipeline.unplanned = lambda *passed: self.unplanned.append(passed)
         self._numbers = 0
 
     def ask(self, typed: str, client: str = "me", line: int = 0, **more: Any) -> CompletionRequest:

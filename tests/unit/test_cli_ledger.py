@@ -71,6 +71,8 @@ async def test_explain_shows_the_exact_prompt_and_why(capsys: pytest.CaptureFixt
     assert "\\x1b[31m\\u202e" in shown
     explain._draw(audits.explanation(msgspec.structs.replace(chosen, content=None), []))
     assert "no longer kept" in capsys.readouterr().out
+    explain._draw(audits.explanation(msgspec.structs.replace(chosen, content=None, segments=()), []))
+    assert "no prompt was made" in capsys.readouterr().out
 
 
 def test_unknown_tokens_are_numbers() -> None:

@@ -133,7 +133,7 @@ async def test_a_file_that_was_deleted_is_not_shown_any_more(
 async def test_a_file_deleted_before_what_was_chosen_of_it_is_evaluated_is_chosen_no_more(
     pipeline: Pipeline, engine: ScriptedEngine, root: Path
 ) -> None:
-    planner = pipeline._planner()
+    planner = pipeline.planning.planner()
     planned = planner.plan(ask(root))
     chosen = planner.following(planned)
     assert chosen is not None

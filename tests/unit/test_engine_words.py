@@ -70,7 +70,7 @@ async def test_completions_come_from_such_a_model(
     await engine.start()
     await asyncio.wait_for(engine.ready.wait(), 30)
     pipeline = Pipeline(engine, Settings(), Metrics())
-    await pipeline.prepare()
+    await pipeline.planning.prepare()
     limits = Limits(lines="free", tokens=8)
     request = CompletionRequest(
         id="1", client="c", door="t", prefix="def total(items):\n    ret", limits=limits

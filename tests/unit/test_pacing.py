@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.scripted import PROFILE
-from support.typed import Typing
+from support.typed import Typing, gone
 
 from daemon.machine import EngineProfile
 from daemon.nouns import CompletionRequest, Limits
@@ -64,13 +64,13 @@ class Typist:
         return self.tasks[-1]
 
     async def _asked(self, request: CompletionRequest, answers: asyncio.Event) -> None:
-        async with self.pacing.turn(request, self.profile) as pace:
-            if pace.late:
-                self.spared.append(request.prefix)
-                return
-            self.begun.append(request.prefix)
-            await answers.wait()
-            pace.answered = True
+        pace = await self.pacing.turn(request, self.profile)
+        if pace.late:
+            self.spared.append(request.prefix)
+            return
+        self.begun.append(request.prefix)
+        await answers.wait()
+        pace.answered = True
 
     async def type(self, keys: int, gap: float = 0.08, **fields: Any) -> None:
         """Press `keys` keys, none answered before the next unless `answers` is set."""
@@ -252,6 +252,16 @@ async def test_the_pipeline_begins_no_run_for_what_is_superseded_while_it_waits(
     assert [one.stop for one in done[-3:]] == ["superseded", "superseded", "eos"]
     assert len(typing.engine.jobs) == before + 1
     assert done[-1].text == "(total, names, width=80)"
+    rows = [completion.id for *_, completion in typing.rows]
+    assert sorted(rows + [over.id for _, over in typing.unplanned]) == [one.id for one in done]
+    typing.engine.hold()
+    for typed in ("tota", "name"):
+        tasks.append(asyncio.create_task(typing.pipeline.complete(typing.ask(typed))))
+        await clock.go(0.08)
+    await gone(tasks[-1])
+    assert typing.unplanned[-1][1].stop == "cancelled", "who leaves while waiting leaves a row"
+    typing.engine.go_on()
+    await asyncio.gather(*tasks[:-1])
     await typing.pipeline.close()
 
 

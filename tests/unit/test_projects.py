@@ -260,6 +260,7 @@ async def test_through_the_door(tmp_path: Path) -> None:
         free = (await house.ask("POST", "/v1/complete", {**body, "path": "a.py"})).json
         held = (await house.ask("POST", "/v1/complete", {**body, "path": str(top / "a.py")})).json
         off = (await house.ask("POST", "/v1/complete", {**body, "path": str(top / "secrets/a.py")})).json
+        row = (await house.ask("GET", f"/v1/ledger/{off['id']}")).json
         llama = {"input_prefix": "x = ", "path": str(top / "secrets/a.py"), "n_cmpl": 3}
         other = (await house.ask("POST", "/infill", llama)).json
         assert house.engine.jobs[-1].limits.tokens == 3
@@ -268,4 +269,6 @@ async def test_through_the_door(tmp_path: Path) -> None:
     assert "extra" not in {segment["kind"] for segment in held["segments"]}
     assert (held["stop"], len(held["text"]) < len(free["text"])) == ("limit", True)
     assert (off["text"], off["stop"], str(top / NAME) in off["note"]) == ("", "off", True)
+    assert (row["id"], row["stop"], row["note"]) == (off["id"], "off", off["note"])
+    assert (row["segments"], row["prompt"], row["window"]) == ([], None, None)
     assert [(one["content"], one["stop_type"]) for one in other] == [("", "none")]

@@ -60,6 +60,9 @@ async def test_a_newer_request_ends_the_wait_and_the_place_is_kept_by_nobody(typ
     assert typing.metrics.total("unplanned", "superseded") == 1
     assert len(typing.engine.jobs) == MOST
     await gone(second)
+    assert [(asked.client, done.stop) for asked, done in typing.unplanned] == [
+        ("late", "superseded"), ("late", "cancelled"),
+    ]  # fmt: skip
     await gone(tasks[0])
     third = waiting(typing, "other")
     await typing.engine.until(lambda: len(typing.engine.jobs) > MOST)
@@ -86,6 +89,8 @@ async def test_nobody_waits_beyond_the_deadline(typing: Typing) -> None:
     done = await waiting(typing, limits=Limits(lines="line", deadline=1.0))
     assert (done.stop, done.text) == ("time", "")
     assert typing.metrics.total("unplanned", "time") == 1
+    [(_, told)] = typing.unplanned
+    assert (told, told.timings.total >= 1.0) == (done, True)
 
 
 async def test_only_keystrokes_wait(typing: Typing) -> None:
