@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from daemon.bench.masking import Mask, Source
 from indexer.records import Outline
@@ -36,6 +37,10 @@ class Shelf:
     """Tokens of a text, by the model's own vocabulary."""
     room: int
     """Tokens that all extras together may have."""
+
+    def cost(self, path: str, text: str) -> int:
+        """Tokens of an extra in a prompt, at most: a separator, its name as a line, the text."""
+        return 1 + self.count(f"{path}\n{text}\n")
 
 
 def nothing(shelf: Shelf, mask: Mask, seed: int) -> list[Extra]:
@@ -68,10 +73,10 @@ def fulltext(shelf: Shelf, mask: Mask, seed: int) -> list[Extra]:
     taken: list[Extra] = []
     room = shelf.room
     for path in shelf.sources[mask.path].imported:
-        text = beginning(shelf.texts[path], room, shelf.count)
+        text = beginning(shelf.texts[path], room, partial(shelf.cost, path))
         if not text:
             break
-        room -= shelf.count(text)
+        room -= shelf.cost(path, text)
         taken.append({"filename": path, "text": text})
     return taken[::-1]
 
@@ -122,7 +127,7 @@ def _fitting(shelf: Shelf, pieces: Sequence[tuple[str, str]]) -> list[Extra]:
     kept: list[Extra] = []
     room = shelf.room
     for path, text in reversed(pieces):
-        room -= shelf.count(text)
+        room -= shelf.cost(path, text)
         if room < 0:
             break
         kept.append({"filename": path, "text": text})

@@ -23,13 +23,11 @@ from daemon.bench.journal import Journal, Row
 from daemon.bench.masking import Mask, Source
 from daemon.bench.outcome import Outcome, Progress
 from daemon.errors import BadRequest, EngineFailed
-from daemon.settings import Context
+from daemon.settings import Context, Engine
 from indexer.frames import DATABASE
 from indexer.read import Reader
 
 TOKENS = {"rest": 64, "line": 64, "block": 160}
-_RESERVE = 2048
-"""Tokens of the model's context that the window and the answer need."""
 _UNHURRIED = {"slice": 256, "draft": "off"}
 """Nobody types: prompts are evaluated in full batches, and each step has one row."""
 Gather = Callable[[Shelf, Mask, int], list[gathering.Extra]]
@@ -108,10 +106,11 @@ async def prepared(plan: Plan, progress: Progress) -> AsyncIterator[Field]:
                 f"Give --root source files of {masking.SHORTEST} to {masking.LONGEST} lines",
             )
         texts = {path: text.decode() for path, text in survey.write(made, found, masks).items()}
+        engine = {**_UNHURRIED, "context": max(Engine().context, 2 * plan.room)}  # extras get half of it
         async with rig.running(
-            plan.model, root=made.root, engine=_UNHURRIED, extra_tokens=plan.room, stable_tokens=plan.room
+            plan.model, root=made.root, engine=engine, extra_tokens=plan.room, stable_tokens=plan.room
         ) as here:
-            if plan.room > (most := here.profile["context"] - _RESERVE):
+            if plan.room > (most := here.profile["context"] // 2):
                 raise BadRequest(f"there is no room for {plan.room} tokens of extras", f"Give at most {most}")
             await here.indexed()
             database = next((here.home / "cache/index").glob(f"*/{DATABASE}"))

@@ -13,7 +13,9 @@ from support import masked as repository
 from daemon.bench import contrast, gathering, masking, ours, stats, survey
 from daemon.bench.masking import Mask, Source
 from daemon.bench.repository import judge
+from daemon.context.head import fitting
 from daemon.errors import BadRequest, EngineFailed
+from daemon.nouns import Extra
 from indexer.frames import DATABASE
 from indexer.read import Reader
 
@@ -182,6 +184,11 @@ def test_full_text_and_outlines_are_of_the_same_files(made: Made) -> None:
     assert [extra["filename"] for extra in outlines] == ["shapes.py"]
     assert len(outlines[0]["text"]) < len(whole[0]["text"])
     cut = gathering.fulltext(shelf(made, 30), mask, 1)[0]["text"]
+    assert gathering.outlined(shelf(made, 150), mask, 1)
+    for variant in (gathering.ring, gathering.fulltext, gathering.outlined):
+        for room in range(20, 200):
+            sent = tuple(Extra(**extra) for extra in variant(shelf(made, room), mask, 1))
+            assert fitting(sent, room, lambda text: bytes(4 * len(text.split()))) == sent, "all is shown"
     assert whole[0]["text"].startswith(cut)
     assert cut.endswith("\n")
     assert len(cut.split()) <= 30
