@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,8 +90,8 @@ def _source(reader: Reader, path: str, text: bytes, made: Copy) -> Source:
     language = registry.language_for(path, text[: registry.HEAD])
     if row is None or row.reason or language is None:
         return Source(path, "", text)
-    imported = _imported(reader, path)
-    near = {further for one in imported for further in _imported(reader, one)} | {*imported}
+    imported = _imported(reader, path, made.texts)
+    near = {further for one in imported for further in _imported(reader, one, made.texts)} | {*imported}
     if language.name in _PACKAGES:
         near |= {other for other in made.texts if other.rpartition("/")[0] == path.rpartition("/")[0]}
     return Source(
@@ -106,8 +106,9 @@ def _source(reader: Reader, path: str, text: bytes, made: Copy) -> Source:
     )
 
 
-def _imported(reader: Reader, path: str) -> tuple[str, ...]:
-    found = [edge for edge in reader.edges(path) if edge.imports]
+def _imported(reader: Reader, path: str, texts: Collection[str]) -> tuple[str, ...]:
+    """Those that are among `texts`: one with CR LF is in the index, and no text is taken from it."""
+    found = [edge for edge in reader.edges(path) if edge.imports and edge.path in texts]
     return tuple(edge.path for edge in sorted(found, key=lambda e: (-e.uses, -e.imports, e.path)))
 
 

@@ -170,6 +170,10 @@ def test_the_ring_holds_chunks_of_visited_files(made: Made) -> None:
     assert 2 <= len(wide) <= gathering.CHUNKS
     assert all(3 <= len(extra["text"].splitlines()) <= gathering.CHUNK for extra in wide)
     assert "shapes.py" in {extra["filename"] for extra in wide}
+    with Reader(made.folder / DATABASE) as reader:
+        assert "odd.py" in {edge.path for edge in reader.edges("two.py")}, (
+            "imported, and no text of it is known"
+        )
     narrow = gathering.ring(shelf(made, 150), mask, 1)
     assert narrow == wide[len(wide) - len(narrow) :]
     assert sum(len(extra["text"].split()) for extra in narrow) <= 150
