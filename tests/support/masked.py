@@ -17,7 +17,7 @@ SHAPES = "".join(
 def user(first: int) -> str:
     """Functions that each use one shape, named only there and in the import."""
     names = [f"Shape{n}" for n in range(first, first + 4)]
-    text = f"from odd import x\nfrom shapes import {', '.join(names)}\n\nprint(x)\n\n\n"
+    text = f"from shapes import {', '.join(names)}\n\n\n"
     for n in range(first, first + 4):
         text += (
             f"def measure_{n}(values: list[float]) -> float:\n"

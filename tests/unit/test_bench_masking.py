@@ -36,6 +36,8 @@ class Made(NamedTuple):
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("masked").resolve()
     original = repository.write(folder / "original")
+    two = original / "two.py"
+    two.write_text(f"from odd import x\n{two.read_text(encoding='utf-8')}\nprint(x)\n", encoding="utf-8")
     copy = survey.copy(original, folder / "copy")
     sources = asyncio.run(survey.sources(copy, folder / "index", lambda done, total: None))
     masks = masking.draw(sources, 12, 1)
